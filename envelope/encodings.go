@@ -1,0 +1,242 @@
+package envelope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+)
+
+// ErrTooLarge is the error of a body that decodes to more than the limit.
+var ErrTooLarge = errors.New("body larger than the limit")
+
+// Encoding is one entry of the table of content encodings, which pool, upstream and stand-in share.
+type Encoding struct {
+	// Name is the token of Content-Encoding: "identity", "gzip", "deflate" (zlib's format), "br", "zstd".
+	Name string
+	// Decode appends the decoded form of src to dst, at most limit bytes of it
+	// (ErrTooLarge beyond), with pooled decoders. A body cut short is an error;
+	// several gzip members and several zstd frames are decoded whole. Its
+	// result is dst with what was decoded, also beside an error.
+	Decode func(dst, src []byte, limit int) ([]byte, error)
+	// Encode appends the encoded form of src, at the fastest level that SDKs and Relay use.
+	Encode func(dst, src []byte) ([]byte, error)
+}
+
+// Encodings is the table of content encodings.
+//
+// Note: "deflate" is zlib's format, as RFC 9110 section 8.4.1.2 has it, not raw deflate.
+var Encodings = []Encoding{
+	{Name: "identity", Decode: copyWithin, Encode: func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil }},
+	{Name: "gzip", Decode: gzipCodec.decode, Encode: gzipCodec.encode},
+	{Name: "deflate", Decode: zlibCodec.decode, Encode: zlibCodec.encode},
+	{Name: "br", Decode: brotliCodec.decode, Encode: brotliCodec.encode},
+	{Name: "zstd", Decode: zstdDecode, Encode: zstdEncode},
+}
+
+// FindEncoding is the encoding of that name ("" is identity), or nil.
+func FindEncoding(name string) *Encoding {
+	if name == "" {
+		name = "identity"
+	}
+	for i := range Encodings {
+		if Encodings[i].Name == name {
+			return &Encodings[i]
+		}
+	}
+	return nil
+}
+
+func copyWithin(dst, src []byte, limit int) ([]byte, error) {
+	if len(src) > limit {
+		return append(dst, src[:max(limit, 0)]...), ErrTooLarge
+	}
+	return append(dst, src...), nil
+}
+
+// resetReader is a decoder that can be used again.
+type resetReader interface {
+	io.Reader
+	Reset(io.Reader) error
+}
+
+// resetWriter is an encoder that can be used again.
+type resetWriter interface {
+	io.WriteCloser
+	Reset(io.Writer)
+}
+
+// codec decodes and encodes by streams, which it keeps in pools.
+type codec struct {
+	name      string
+	newReader func(io.Reader) (resetReader, error)
+	newWriter func() resetWriter
+	readers   sync.Pool
+	writers   sync.Pool
+}
+
+// source is a decoder with what it reads from.
+type source struct {
+	bytes.Reader
+	decoder resetReader
+}
+
+// sink is an encoder with what it writes to.
+type sink struct {
+	out     []byte
+	encoder resetWriter
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	s.out = append(s.out, p...)
+	return len(p), nil
+}
+
+var gzipCodec = &codec{
+	name:      "gzip",
+	newReader: func(r io.Reader) (resetReader, error) { return gzip.NewReader(r) },
+	newWriter: func() resetWriter { w, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed); return w },
+}
+
+// zlibReader gives zlib's reader the usual form of Reset.
+type zlibReader struct{ io.ReadCloser }
+
+func (z zlibReader) Reset(r io.Reader) error { return z.ReadCloser.(zlib.Resetter).Reset(r, nil) }
+
+var zlibCodec = &codec{
+	name: "deflate",
+	newReader: func(r io.Reader) (resetReader, error) {
+		z, err := zlib.NewReader(r)
+		return zlibReader{z}, err
+	},
+	newWriter: func() resetWriter { w, _ := zlib.NewWriterLevel(nil, zlib.BestSpeed); return w },
+}
+
+var brotliCodec = &codec{
+	name:      "br",
+	newReader: func(r io.Reader) (resetReader, error) { return brotli.NewReader(r), nil },
+	newWriter: func() resetWriter { return brotli.NewWriterLevel(nil, brotli.BestSpeed) },
+}
+
+func (c *codec) decode(dst, src []byte, limit int) ([]byte, error) {
+	s, _ := c.readers.Get().(*source)
+	if s == nil {
+		s = new(source)
+	}
+	defer func() {
+		s.Reader.Reset(nil)
+		c.readers.Put(s)
+	}()
+	s.Reader.Reset(src)
+	var err error
+	if s.decoder == nil {
+		var r resetReader
+		if r, err = c.newReader(&s.Reader); err == nil {
+			s.decoder = r
+		}
+	} else {
+		err = s.decoder.Reset(&s.Reader)
+	}
+	if err == nil {
+		dst, err = appendAll(dst, s.decoder, limit)
+	}
+	if err == nil && s.Len() > 0 {
+		err = errors.New("bytes after the end")
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil && err != ErrTooLarge {
+		err = fmt.Errorf("%s: %w", c.name, err)
+	}
+	return dst, err
+}
+
+// appendAll appends what r has, at most limit bytes of it, to dst.
+func appendAll(dst []byte, r io.Reader, limit int) ([]byte, error) {
+	start := len(dst)
+	for {
+		if len(dst) == cap(dst) {
+			dst = append(dst, 0)[:len(dst)]
+		}
+		free := dst[len(dst):min(cap(dst), start+limit+1)]
+		n, err := r.Read(free)
+		dst = dst[:len(dst)+n]
+		switch {
+		case len(dst)-start > limit:
+			return dst[:start+limit], ErrTooLarge
+		case err == io.EOF:
+			return dst, nil
+		case err != nil:
+			return dst, err
+		}
+	}
+}
+
+func (c *codec) encode(dst, src []byte) ([]byte, error) {
+	s, _ := c.writers.Get().(*sink)
+	if s == nil {
+		s = &sink{encoder: c.newWriter()}
+	}
+	s.out = dst
+	s.encoder.Reset(s)
+	_, err := s.encoder.Write(src)
+	if err == nil {
+		err = s.encoder.Close()
+	}
+	dst, s.out = s.out, nil
+	c.writers.Put(s)
+	if err != nil {
+		return dst, fmt.Errorf("%s: %w", c.name, err)
+	}
+	return dst, nil
+}
+
+// zstdWindow bounds the window that a frame may ask for: what RFC 8878 section
+// 3.1.1.1.2 recommends every decoder to support.
+const zstdWindow = 8 << 20
+
+// zstdCoders are one decoder and one encoder, each of which any number of
+// callers may use at once; they start no goroutine.
+//
+// Note: the constructors' errors are of bad options alone, and these are constant.
+var zstdCoders = sync.OnceValues(func() (*zstd.Decoder, *zstd.Encoder) {
+	d, _ := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(zstdWindow), zstd.WithDecoderConcurrency(0))
+	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+	return d, e
+})
+
+func zstdEncode(dst, src []byte) ([]byte, error) {
+	_, e := zstdCoders()
+	return e.EncodeAll(src, dst), nil
+}
+
+func zstdDecode(dst, src []byte, limit int) ([]byte, error) {
+	if len(src) == 0 {
+		return dst, fmt.Errorf("zstd: %w", io.ErrUnexpectedEOF)
+	}
+	d, _ := zstdCoders()
+	start := len(dst)
+	room := min(max(cap(dst)-start, 4*len(src), 1<<12), limit)
+	for {
+		if cap(dst)-start < room {
+			dst = append(make([]byte, 0, start+room), dst...)
+		}
+		out, err := d.DecodeAll(src, dst[:start:start+room])
+		switch {
+		case err == nil && len(out)-start <= limit:
+			return out, nil
+		case err == nil || errors.Is(err, zstd.ErrDecoderSizeExceeded) && room >= limit:
+			return dst[:start], ErrTooLarge
+		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
+			return dst[:start], fmt.Errorf("zstd: %w", err)
+		}
+		room = min(4*room, limit)
+	}
+}
