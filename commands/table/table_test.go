@@ -1,0 +1,112 @@
+package table
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+func sample() *Table {
+	t := &Table{Columns: []Column{{Key: "kind"}, {Key: "p99_ns", Head: "p99", Right: true}, {Key: "sent", Right: true}, {Key: "why", Wrap: true}}}
+	t.Add(Text("errors"), Float(1.5e6, true).As("1.50 ms"), Uint(math.MaxUint64), Text("a, \"quoted\"\nand an umlaut: ä"))
+	t.Add(Text("日本"), Float(math.NaN(), true), Int(-3), Text("\x1b[31mred\x1b[0m"))
+	t.Add(Text("x"), Float(math.Inf(1), true).As("inf"), Cell{}, Bool(true))
+	return t
+}
+
+func TestText(t *testing.T) {
+	var b strings.Builder
+	if err := sample().Text(&b, 0); err != nil {
+		t.Fatal(err)
+	}
+	want := `kind        p99                  sent  why
+errors  1.50 ms  18446744073709551615  a, "quoted" and an umlaut: ä
+日本          -                    -3  ` + "\uFFFD" + `[31mred` + "\uFFFD" + `[0m
+x             -                     -  yes
+`
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+func TestTextFits(t *testing.T) {
+	for _, width := range []int{20, 40, 50, 60, 80} {
+		var b strings.Builder
+		if err := sample().Text(&b, width); err != nil {
+			t.Fatal(err)
+		}
+		for l := range strings.Lines(b.String()) {
+			if got := text.StringWidth(strings.TrimSuffix(l, "\n")); got > width {
+				t.Errorf("width %d: a line is %d wide: %q", width, got, l)
+			}
+		}
+		if width >= 50 && !strings.Contains(b.String(), "umlaut") {
+			t.Errorf("width %d: a wrapped cell lost its end:\n%s", width, b.String())
+		}
+	}
+}
+
+func TestPainted(t *testing.T) {
+	tab := &Table{Columns: []Column{{Key: "a"}, {Key: "b"}}}
+	tab.Add(Text("x").Painted(func(s string) string { return text.FgRed.Sprint(s) }), Text("y"))
+	var b strings.Builder
+	if err := tab.Text(&b, 10); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := text.StripEscape(b.String()), "a  b\nx  y\n"; got != want {
+		t.Errorf("without colour %q, want %q", got, want)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	var b strings.Builder
+	if err := sample().JSON(&b); err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	d := json.NewDecoder(strings.NewReader(b.String()))
+	d.UseNumber()
+	if err := d.Decode(&rows); err != nil {
+		t.Fatal(err)
+	}
+	want := []map[string]any{
+		{"kind": "errors", "p99_ns": json.Number("1500000"), "sent": json.Number("18446744073709551615"), "why": "a, \"quoted\"\nand an umlaut: ä"},
+		{"kind": "日本", "p99_ns": nil, "sent": json.Number("-3"), "why": "\x1b[31mred\x1b[0m"},
+		{"kind": "x", "p99_ns": nil, "sent": nil, "why": true},
+	}
+	if d := cmp.Diff(want, rows); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+	if k, p := strings.Index(b.String(), "kind"), strings.Index(b.String(), "p99_ns"); k > p {
+		t.Error("keys are not in the columns' order")
+	}
+	b.Reset()
+	if err := (&Table{Columns: sample().Columns}).JSON(&b); err != nil || b.String() != "[]\n" {
+		t.Errorf("no rows: %q, %v", b.String(), err)
+	}
+}
+
+func TestCSV(t *testing.T) {
+	var b strings.Builder
+	if err := sample().CSV(&b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := [][]string{
+		{"kind", "p99_ns", "sent", "why"},
+		{"errors", "1.5e+06", "18446744073709551615", "a, \"quoted\"\nand an umlaut: ä"},
+		{"日本", "", "-3", "\x1b[31mred\x1b[0m"},
+		{"x", "", "", "true"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
+	}
+}
