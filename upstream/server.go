@@ -1,0 +1,273 @@
+package upstream
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"relaybench/envelope"
+)
+
+// Config is what an upstream is started with. Its zero value serves on a free port of 127.0.0.1.
+type Config struct {
+	Addr     string          // host:port to listen on; "" is 127.0.0.1:0
+	Kinds    []envelope.Kind // whose stamps are counted by kind; nil: [envelope.Kinds]
+	Zero     int64           // the run's zero on [envelope.Now], to which stamps and At are relative
+	Features []string        // feature flags of every project, beside those that Kinds need
+	Quotas   []Quota         // of every project
+	Fault    Fault           // nil: none
+	// Arrived is called for each send of a run (not a warm-up) when the first of
+	// its kind's item types is first acknowledged, with the index of its kind in
+	// Kinds, and both times since Zero: at is when the whole request had been
+	// received. Called concurrently.
+	Arrived func(kind int, due, at int64)
+	// Log is told, once per sort, of what was not understood, one text at a time; nil: nowhere.
+	Log func(text string)
+}
+
+// limits bound what peers can make the server hold.
+type limits struct {
+	wire    int           // bytes of a body as received
+	plain   int           // bytes of it decoded
+	json    int           // bytes of a decoded body of JSON
+	conns   int           // open connections; more are answered 503
+	readers int           // bodies that are decoded, parsed and counted at once; more wait
+	read    time.Duration // from the first byte of a request (on a new connection: from its start) to its last
+	write   time.Duration // for an answer
+	idle    time.Duration // between requests; Relay itself gives up a connection after 90 s
+}
+
+// defaultLimits are the limits of [Start].
+func defaultLimits() limits {
+	return limits{
+		wire:    32 << 20,
+		plain:   64 << 20,
+		json:    8 << 20,
+		conns:   4096,
+		readers: max(4, 2*runtime.GOMAXPROCS(0)),
+		read:    30 * time.Second,
+		write:   30 * time.Second,
+		idle:    10 * time.Minute,
+	}
+}
+
+// Server is a running upstream.
+type Server struct {
+	kinds    []envelope.Kind
+	zero     int64
+	fault    Fault
+	arrived  func(kind int, due, at int64)
+	log      func(text string)
+	limits   limits
+	projects projects
+	counts   *counts
+	readers  chan *reader
+	said     *tally     // sorts of what was logged
+	saying   sync.Mutex // held to log
+
+	http *fasthttp.Server
+	ln   net.Listener
+	done chan struct{}  // closed by Close
+	work sync.WaitGroup // the accepting goroutine, and one for each connection
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // open ones; nil once closed
+}
+
+// Start starts an upstream.
+//
+// A body has at most 32 MiB on the wire and 64 MiB decoded. There are at most
+// 4096 connections, each with one body, and two bodies per CPU (at least four)
+// are decoded at a time; so that is the most memory that bodies take. Buffers
+// over 1 MiB are given back after use. A request must be received within 30 s,
+// connections may idle for 10 minutes.
+func Start(c Config) (*Server, error) { return start(c, defaultLimits()) }
+
+func start(c Config, l limits) (*Server, error) {
+	s := &Server{
+		kinds:   c.Kinds,
+		zero:    c.Zero,
+		fault:   c.Fault,
+		arrived: c.Arrived,
+		log:     c.Log,
+		limits:  l,
+		readers: make(chan *reader, l.readers),
+		said:    newTally(100),
+		done:    make(chan struct{}),
+		conns:   map[net.Conn]struct{}{},
+	}
+	if s.kinds == nil {
+		s.kinds = envelope.Kinds
+	}
+	for _, k := range s.kinds {
+		if len(k.Items) == 0 || len(k.Items) > maxSlots {
+			return nil, fmt.Errorf("upstream: kind %s: %d item types, want 1 to %d", k.Name, len(k.Items), maxSlots)
+		}
+	}
+	s.counts = newCounts(len(s.kinds))
+	var err error
+	if s.projects, err = newProjects(c, s.kinds); err != nil {
+		return nil, fmt.Errorf("upstream: %w", err)
+	}
+	for range l.readers {
+		s.readers <- newReader()
+	}
+	s.http = &fasthttp.Server{
+		Handler:      s.handle,
+		ErrorHandler: s.handleError,
+		// One read takes head and body of most of Relay's requests.
+		ReadBufferSize:               16 << 10,
+		Concurrency:                  l.conns,
+		MaxRequestBodySize:           l.wire,
+		ReadTimeout:                  l.read,
+		WriteTimeout:                 l.write,
+		IdleTimeout:                  l.idle,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultDate:                true,
+		Logger:                       silence{},
+	}
+	addr := c.Addr
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	if s.ln, err = net.Listen("tcp", addr); err != nil {
+		return nil, fmt.Errorf("upstream: %w", err)
+	}
+	s.work.Add(1)
+	go s.accept()
+	return s, nil
+}
+
+// silence is a logger that says nothing: what goes wrong with a connection
+// is its peer's affair, and what matters of it comes by handleError.
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}
+
+// accept serves each connection on a goroutine of its own.
+//
+// Note: fasthttp's own loop hands connections to a pool of goroutines that
+// outlive it, of which Close could not wait.
+func (s *Server) accept() {
+	defer s.work.Done()
+	for {
+		c, err := s.ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			s.sayOnce("accept", "accept: %v", err)
+			s.wait(50 * time.Millisecond) // out of descriptors: some may come free
+			continue
+		}
+		if !s.hold(c) {
+			c.Close()
+			continue
+		}
+		s.work.Add(1)
+		go func() {
+			defer s.work.Done()
+			defer s.release(c)
+			if err := s.http.ServeConn(c); errors.Is(err, fasthttp.ErrConcurrencyLimit) {
+				s.sayOnce("conns", "more than %d connections: answered 503", s.limits.conns)
+			}
+		}()
+	}
+}
+
+// hold keeps a connection for Close to cut; not ok once that was called.
+func (s *Server) hold(c net.Conn) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conns == nil {
+		return false
+	}
+	s.conns[c] = struct{}{}
+	return true
+}
+
+func (s *Server) release(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
+}
+
+// Addr is the address it listens on, host:port.
+func (s *Server) Addr() string { return s.ln.Addr().String() }
+
+// Close stops it and waits for its goroutines. Connections still open are cut.
+// The counts can be read on. Closing it again does nothing.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	conns := s.conns
+	s.conns = nil
+	s.mu.Unlock()
+	if conns == nil {
+		s.work.Wait()
+		return nil
+	}
+	close(s.done)
+	err := s.ln.Close()
+	for c := range conns {
+		c.Close()
+	}
+	s.work.Wait()
+	if err != nil {
+		return fmt.Errorf("upstream: close: %w", err)
+	}
+	return nil
+}
+
+// now is the time since the run's zero.
+func (s *Server) now() int64 { return envelope.Now() - s.zero }
+
+// handleError answers what could not be read as a request.
+func (s *Server) handleError(ctx *fasthttp.RequestCtx, err error) {
+	var timeout net.Error
+	var network *net.OpError
+	var head *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.As(err, &timeout) && timeout.Timeout():
+		reply(ctx, fasthttp.StatusRequestTimeout, []byte(`{"detail":"timeout"}`))
+		return
+	case errors.As(err, &network), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return // the peer went away in the middle of a request; nobody reads an answer
+	}
+	refused := &refusal{fasthttp.StatusBadRequest, "http", err}
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		refused = &refusal{fasthttp.StatusRequestEntityTooLarge, "size",
+			fmt.Errorf("body larger than %d bytes", s.limits.wire)}
+		if isEnvelope(requestPath(&ctx.Request.Header)) {
+			s.counts.requests.Add(1)
+			s.counts.answers.add([]byte("413"), 1)
+		}
+	case errors.As(err, &head):
+		refused.status = fasthttp.StatusRequestHeaderFieldsTooLarge
+	}
+	answer, t := s.refuse(nil, refused)
+	reply(ctx, t.Status, answer)
+}
+
+// sayOnce logs a text unless one of its sort was logged before.
+func (s *Server) sayOnce(sort, format string, args ...any) {
+	if s.said.add([]byte(sort), 1) {
+		s.say(format, args...)
+	}
+}
+
+func (s *Server) say(format string, args ...any) {
+	if s.log == nil {
+		return
+	}
+	s.saying.Lock()
+	defer s.saying.Unlock()
+	s.log(fmt.Sprintf(format, args...))
+}
