@@ -37,7 +37,7 @@ var Encodings = []Encoding{
 	{Name: "gzip", Decode: gzipCodec.decode, Encode: gzipCodec.encode},
 	{Name: "deflate", Decode: zlibCodec.decode, Encode: zlibCodec.encode},
 	{Name: "br", Decode: brotliCodec.decode, Encode: brotliCodec.encode},
-	{Name: "zstd", Decode: zstdDecode, Encode: zstdEncode},
+	{Name: "zstd", Decode: zstdCodec.decode, Encode: zstdCodec.encode},
 }
 
 // FindEncoding is the encoding of that name ("" is identity), or nil.
@@ -124,7 +124,28 @@ var brotliCodec = &codec{
 	newWriter: func() resetWriter { return brotli.NewWriterLevel(nil, brotli.BestSpeed) },
 }
 
+// zstdWindow bounds the window that a frame may ask for, and so a decoder's
+// memory: what RFC 8878 section 3.1.1.1.2 recommends every decoder to support.
+const zstdWindow = 8 << 20
+
+// Note: streams, not DecodeAll and EncodeAll: as fast, but bounded also for
+// frames that do not say how long their content is, as Relay's do not. With a
+// concurrency of 1 no goroutine starts. The encoder's window is that of zstd's level 1.
+var zstdCodec = &codec{
+	name: "zstd",
+	newReader: func(r io.Reader) (resetReader, error) {
+		return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+	},
+	newWriter: func() resetWriter {
+		w, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<19))
+		return w
+	},
+}
+
 func (c *codec) decode(dst, src []byte, limit int) ([]byte, error) {
+	if len(src) == 0 {
+		return dst, fmt.Errorf("%s: %w", c.name, io.ErrUnexpectedEOF)
+	}
 	s, _ := c.readers.Get().(*source)
 	if s == nil {
 		s = new(source)
@@ -196,47 +217,4 @@ func (c *codec) encode(dst, src []byte) ([]byte, error) {
 		return dst, fmt.Errorf("%s: %w", c.name, err)
 	}
 	return dst, nil
-}
-
-// zstdWindow bounds the window that a frame may ask for: what RFC 8878 section
-// 3.1.1.1.2 recommends every decoder to support.
-const zstdWindow = 8 << 20
-
-// zstdCoders are one decoder and one encoder, each of which any number of
-// callers may use at once; they start no goroutine.
-//
-// Note: the constructors' errors are of bad options alone, and these are constant.
-var zstdCoders = sync.OnceValues(func() (*zstd.Decoder, *zstd.Encoder) {
-	d, _ := zstd.NewReader(nil, zstd.WithDecodeAllCapLimit(true), zstd.WithDecoderMaxWindow(zstdWindow), zstd.WithDecoderConcurrency(0))
-	e, _ := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
-	return d, e
-})
-
-func zstdEncode(dst, src []byte) ([]byte, error) {
-	_, e := zstdCoders()
-	return e.EncodeAll(src, dst), nil
-}
-
-func zstdDecode(dst, src []byte, limit int) ([]byte, error) {
-	if len(src) == 0 {
-		return dst, fmt.Errorf("zstd: %w", io.ErrUnexpectedEOF)
-	}
-	d, _ := zstdCoders()
-	start := len(dst)
-	room := min(max(cap(dst)-start, 4*len(src), 1<<12), limit)
-	for {
-		if cap(dst)-start < room {
-			dst = append(make([]byte, 0, start+room), dst...)
-		}
-		out, err := d.DecodeAll(src, dst[:start:start+room])
-		switch {
-		case err == nil && len(out)-start <= limit:
-			return out, nil
-		case err == nil || errors.Is(err, zstd.ErrDecoderSizeExceeded) && room >= limit:
-			return dst[:start], ErrTooLarge
-		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
-			return dst[:start], fmt.Errorf("zstd: %w", err)
-		}
-		room = min(4*room, limit)
-	}
 }

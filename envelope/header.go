@@ -20,8 +20,8 @@ type itemHeader struct {
 	count  int
 }
 
-// maxCount bounds item_count: Relay reads it as an unsigned number of 32 bits.
-const maxCount = 1<<32 - 1
+// maxNumber bounds the numbers of a header; no body comes near it.
+const maxNumber = 1<<31 - 1
 
 func (h *envelopeHeader) read(line []byte, at int) error {
 	s := scanner{line: line, base: at}
@@ -50,11 +50,11 @@ func (h *itemHeader) read(line []byte, at int) error {
 			}
 		case "length":
 			if s.first(h.sized, "length", start) {
-				h.sized, h.length = true, s.number("length", start, 1<<62)
+				h.sized, h.length = true, s.number("length", start)
 			}
 		case "item_count":
 			if s.first(h.count >= 0, "item_count", start) {
-				h.count = s.number("item_count", start, maxCount)
+				h.count = s.number("item_count", start)
 			}
 		}
 	})
@@ -136,19 +136,19 @@ func (s *scanner) text(key string, start int) []byte {
 	return []byte{}
 }
 
-// number is the value from start as an integer from 0 to most.
-func (s *scanner) number(key string, start, most int) int {
+// number is the value from start as an integer from 0 to maxNumber.
+func (s *scanner) number(key string, start int) int {
 	n := 0
 	for _, c := range s.line[start:s.at] {
 		if c < '0' || c > '9' {
 			s.fail(start, key+" is not a whole number from 0")
 			return 0
 		}
-		if d := int(c - '0'); n > (most-d)/10 {
+		if d := int(c - '0'); n > (maxNumber-d)/10 {
 			s.fail(start, key+" is too large")
 			return 0
 		} else {
-			n = n*10 + d
+			n = 10*n + d
 		}
 	}
 	return n

@@ -30,6 +30,7 @@ type Maker struct {
 	Agent string
 
 	kind    string
+	words   map[string][]string
 	slots   int
 	eventID string
 	header  bytes.Buffer

@@ -23,6 +23,9 @@ const Mixed = "mixed"
 // weightDigits is how many digits of a weight may stand before and after its point.
 const weightDigits = 6
 
+// maxWeight is the largest weight of a canonical text: one that reads back.
+const maxWeight = 999_999
+
 // weightUnit is the weight 1 in the whole numbers that weights are reckoned in.
 const weightUnit = 1_000_000
 
@@ -58,6 +61,9 @@ func ParseMix(kinds []Kind, text string) (Mix, error) {
 			}
 			weights[i] = w
 		}
+	}
+	if slices.Max(lowest(weights)) > maxWeight {
+		return Mix{}, fmt.Errorf("mix %q: whole weights of it go beyond %d", text, maxWeight)
 	}
 	return newMix(kinds, weights, own), nil
 }

@@ -20,7 +20,7 @@ type Shape struct {
 }
 
 // DefaultShape is the shape of a pool where nobody asked for another.
-func DefaultShape() Shape { return Shape{Frames: 20, SpansMin: 20, SpansMax: 100} }
+func DefaultShape() Shape { return Shape{Frames: 10, SpansMin: 20, SpansMax: 100} }
 
 // PoolConfig is all that decides a pool: the same config and program version give the same bytes.
 type PoolConfig struct {
@@ -143,8 +143,9 @@ func makeEntry(c *PoolConfig, k *Kind, n int, filtered bool) (*entry, error) {
 	name := fnv.New64a()
 	name.Write([]byte(k.Name))
 	random := rand.New(rand.NewPCG(draw(c.Seed, saltMaker, name.Sum64()), uint64(n)))
-	agent := pickAgent(random, n, c.Shape.UserAgents, filtered)
+	agent := pickAgent(n, c.Shape.UserAgents, filtered)
 	m := &Maker{Rand: random, N: n, Shape: c.Shape, Epoch: c.Epoch, Agent: agent, kind: k.Name}
+	m.choose()
 	if err := k.Make(m); err != nil {
 		return nil, err
 	}
