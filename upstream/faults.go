@@ -62,7 +62,7 @@ func Share(share float64, t Treatment) Fault {
 }
 
 // Every treats the requests of every n-th send, those whose number n divides, as
-// often as they come, and answers the others as they are.
+// often as they come, and answers the others as they are. n is at least 1.
 func Every(n uint64, t Treatment) Fault {
 	return func(r Request) Treatment {
 		if r.Seq%n == 0 {

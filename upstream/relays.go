@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -99,20 +100,23 @@ func (s *Server) readJSON(ctx *fasthttp.RequestCtx, v any) (ok bool) {
 		r.free()
 		s.readers <- r
 	}()
-	path := cut(string(requestPath(&ctx.Request.Header)))
 	plain, refused := r.decode(ctx.Request.Header.ContentEncoding(), ctx.Request.Body(), s.limits.json)
 	if refused == nil {
 		if err := json.Unmarshal(plain, v); err != nil {
-			refused = &refusal{fasthttp.StatusBadRequest, path, err}
+			refused = &refusal{fasthttp.StatusBadRequest, "json", err}
 		}
 	}
-	if refused == nil {
-		return true
+	if refused != nil {
+		s.refuseJSON(ctx, refused)
 	}
-	refused.err = fmt.Errorf("%s: %w", path, refused.err)
-	answer, t := s.refuse(nil, refused)
+	return refused == nil
+}
+
+// refuseJSON counts and answers a malformed body of one of Relay's own routes.
+func (s *Server) refuseJSON(ctx *fasthttp.RequestCtx, r *refusal) {
+	path := cut(string(requestPath(&ctx.Request.Header)))
+	answer, t := s.refuse(nil, &refusal{r.status, r.sort + " " + path, fmt.Errorf("%s: %w", path, r.err)})
 	reply(ctx, t.Status, answer)
-	return false
 }
 
 func replyJSON(ctx *fasthttp.RequestCtx, status int, v any) {
@@ -132,24 +136,33 @@ func appendJSON(dst []byte, text string) []byte {
 	return append(dst, quoted...)
 }
 
-// serveChallenge answers the first step of the handshake. Any text will do as a token.
-func (s *Server) serveChallenge(ctx *fasthttp.RequestCtx, _ int64) {
+// readRelay reads which relay a step of the handshake is of; not ok where it is answered already.
+func (s *Server) readRelay(ctx *fasthttp.RequestCtx) (id string, ok bool) {
 	var body struct {
 		RelayID string `json:"relay_id"`
 	}
-	if s.readJSON(ctx, &body) {
-		replyJSON(ctx, 200, map[string]string{"relay_id": body.RelayID, "token": "relaybench"})
+	if !s.readJSON(ctx, &body) {
+		return "", false
+	}
+	if body.RelayID == "" {
+		s.refuseJSON(ctx, &refusal{fasthttp.StatusBadRequest, "relay_id", errors.New("no relay_id")})
+		return "", false
+	}
+	return body.RelayID, true
+}
+
+// serveChallenge answers the first step of the handshake. Any text will do as a token.
+func (s *Server) serveChallenge(ctx *fasthttp.RequestCtx, _ int64) {
+	if id, ok := s.readRelay(ctx); ok {
+		replyJSON(ctx, 200, map[string]string{"relay_id": id, "token": "relaybench"})
 	}
 }
 
 // serveResponse answers the second and last step.
 func (s *Server) serveResponse(ctx *fasthttp.RequestCtx, _ int64) {
-	var body struct {
-		RelayID string `json:"relay_id"`
-	}
-	if s.readJSON(ctx, &body) {
-		s.counts.relays.add([]byte(body.RelayID), 1)
-		replyJSON(ctx, 200, map[string]string{"relay_id": body.RelayID})
+	if id, ok := s.readRelay(ctx); ok {
+		s.counts.relays.add([]byte(id), 1)
+		replyJSON(ctx, 200, map[string]string{"relay_id": id})
 	}
 }
 
@@ -203,7 +216,7 @@ func (s *Server) serveStats(ctx *fasthttp.RequestCtx, _ int64) {
 func (s *Server) serveConfigs(ctx *fasthttp.RequestCtx, _ int64) {
 	version := string(ctx.QueryArgs().Peek("version"))
 	if version != "3" {
-		s.sayOnce("version", "project configs in version %q: answered as in version 3", cut(version))
+		s.sayOnce("version "+version, "project configs in version %q: answered as in version 3", cut(version))
 	}
 	var query configQuery
 	if !s.readJSON(ctx, &query) {

@@ -324,6 +324,7 @@ func TestBadJSON(t *testing.T) {
 			"not zstd":     {"zstd", `{}`, 400},
 			"encoding":     {"rot13", `{}`, 415},
 			"half counted": {"", `{"outcomes":[{"outcome":1,"quantity":5},{"outcome":-1}],"buckets":{"a":[1],"b":2},"relay_id":7,"publicKeys":["k",5]}`, 400},
+			"no relay":     {"", `{"relay_id":"","outcomes":3,"buckets":4,"publicKeys":5}`, 400},
 			"too large":    {"", `{"x":"` + strings.Repeat("x", 2000) + `"}`, 413},
 		} {
 			t.Run(path+" "+name, func(t *testing.T) {

@@ -82,11 +82,12 @@ type Server struct {
 
 // Start starts an upstream.
 //
-// A body has at most 32 MiB on the wire and 64 MiB decoded. There are at most
-// 4096 connections, each with one body, and two bodies per CPU (at least four)
-// are decoded at a time; so that is the most memory that bodies take. Buffers
-// over 1 MiB are given back after use. A request must be received within 30 s,
-// connections may idle for 10 minutes.
+// What peers can make it hold is bounded: a body has at most 32 MiB on the
+// wire and 64 MiB decoded; there are at most 4096 connections, each with one
+// body, and two bodies per CPU (at least four) are decoded at a time, beside
+// which their parsed items take up to six times as much in the worst case.
+// Buffers over 1 MiB are given back after use. A request must be received
+// within 30 s; connections may idle for 10 minutes.
 func Start(c Config) (*Server, error) { return start(c, defaultLimits()) }
 
 func start(c Config, l limits) (*Server, error) {

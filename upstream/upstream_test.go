@@ -162,17 +162,6 @@ func send(seq uint64, types ...string) string {
 	return envelopeOf(envelope.Stamp{Seq: seq, Due: int64(seq), Kind: []byte(kind)}, types...)
 }
 
-// until waits for something to become true.
-func until(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !is(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // unmarshal reads JSON.
 func unmarshal(t testing.TB, text string, v any) {
 	t.Helper()
