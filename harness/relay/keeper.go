@@ -1,0 +1,140 @@
+package relay
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A keeper is this binary between relaybench and a relay. It ends all that is
+// below it when the program it keeps has ended, or when its pipe from
+// relaybench closes, which a SIGKILL of relaybench does too.
+//
+// Its arguments are the role of the program (or ""), the folder that is to go
+// when the program has, the program's path and its arguments.
+const (
+	keeperControl = 3 // orders, a line each: "term PID" (0: the program), "kill"
+	keeperStatus  = 4 // what happened, a line each: "started PID", "failed WHY", "exited WAITSTATUS", "left PIDS"
+)
+
+// KeeperMain is the keeper's face: main calls it where RoleVar says keeper,
+// and exits with what it returns. Standard input, output and error are the program's.
+func KeeperMain() int {
+	if len(os.Args) < 4 {
+		fmt.Fprintln(os.Stderr, "relaybench: keeper: not to be started by hand")
+		return 3
+	}
+	for _, fd := range []int{keeperControl, keeperStatus} {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+			fmt.Fprintln(os.Stderr, "relaybench: keeper: not to be started by hand")
+			return 3
+		}
+	}
+	k := keeper{status: os.NewFile(keeperStatus, "status")}
+	code := k.run(os.Args[1], os.Args[3:])
+	if err := os.RemoveAll(os.Args[2]); err != nil {
+		k.say("left %v", err)
+	}
+	return code
+}
+
+type keeper struct {
+	status  *os.File
+	program *os.Process
+}
+
+func (k *keeper) run(role string, argv []string) int {
+	// The program dies with the thread that started it (see dieWithParent).
+	runtime.LockOSThread()
+	adopt()
+	signals := make(chan os.Signal, 1)
+	// Not ignored: that would be handed on to the program.
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	var env []string
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, RoleVar+"=") {
+			env = append(env, pair)
+		}
+	}
+	if role != "" {
+		env = append(env, RoleVar+"="+role)
+	}
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	dieWithParent(attr)
+	program, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
+		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
+	})
+	if err != nil {
+		k.say("failed %v", reason(err))
+		return 1
+	}
+	k.program = program
+	k.say("started %d", program.Pid)
+	// These two live as long as the process: there is nobody to join them.
+	go func() {
+		<-signals
+		k.kill()
+	}()
+	go k.obey(os.NewFile(keeperControl, "control"))
+	k.say("exited %d", k.await())
+	if left := k.sweep(); len(left) > 0 {
+		k.say("left %v", left)
+	}
+	return 0
+}
+
+// say tells relaybench, if it is still there.
+func (k *keeper) say(format string, args ...any) {
+	fmt.Fprintf(k.status, format+"\n", args...)
+}
+
+// obey reads orders until the pipe closes, which is the last one.
+func (k *keeper) obey(control *os.File) {
+	in := bufio.NewScanner(control)
+	for in.Scan() {
+		order, arg, _ := strings.Cut(in.Text(), " ")
+		switch order {
+		case "term":
+			pid, err := strconv.Atoi(arg)
+			if err != nil || !isBelow(pid) {
+				pid = k.program.Pid
+			}
+			if pid == k.program.Pid {
+				_ = k.program.Signal(syscall.SIGTERM)
+			} else {
+				_ = syscall.Kill(pid, syscall.SIGTERM)
+			}
+		case "kill":
+			k.kill()
+		}
+	}
+	k.kill()
+}
+
+// kill ends the program at once, and what is below it as far as it is seen now.
+func (k *keeper) kill() {
+	_ = k.program.Signal(syscall.SIGKILL)
+	killBelow(k.program.Pid)
+}
+
+// await reaps until the program has ended.
+func (k *keeper) await() syscall.WaitStatus {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(waitFor(k.program.Pid), &status, 0, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err != nil:
+			return 0
+		case pid == k.program.Pid:
+			return status
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"sort"
+	"strings"
+	"sync"
+
+	"github.com/valyala/fastjson"
+)
+
+// The bounds of a log: Relay writes 2 KB for each envelope that it drops when
+// it is stopped, 147 MB have been seen.
+const (
+	logLines    = 1000     // kept for Tail
+	logLine     = 4 << 10  // bytes kept of a line
+	logRead     = 64 << 10 // bytes read at a time
+	logMessages = 64       // distinct messages counted
+	messageText = 300      // bytes kept of a message
+)
+
+// otherMessages stands for the messages beyond logMessages.
+const otherMessages = "(other messages)"
+
+// Message is a log message of a level WARN or ERROR, with how often it came.
+type Message struct {
+	Level string `json:"level"`
+	Text  string `json:"text"`
+	Count uint64 `json:"count"`
+}
+
+// logbook keeps the end of a log and counts its warnings and errors, in bounded memory.
+type logbook struct {
+	mu     sync.Mutex
+	lines  [][]byte // a ring, each reused
+	next   int      // where in lines the next one goes
+	counts map[Message]uint64
+	parser lineParser
+}
+
+// follow reads r to its end. Whatever writes there is never held up by more than this reading.
+func (l *logbook) follow(r io.Reader) {
+	in := bufio.NewReaderSize(r, logRead)
+	for {
+		line, err := in.ReadSlice('\n')
+		whole := len(line) > 0
+		if whole {
+			l.add(bytes.TrimRight(line[:min(len(line), logLine)], "\r\n"))
+		}
+		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a long line
+			_, err = in.ReadSlice('\n')
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (l *logbook) add(line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.lines) < logLines {
+		l.lines = append(l.lines, bytes.Clone(line))
+	} else {
+		l.lines[l.next] = append(l.lines[l.next][:0], line...)
+	}
+	l.next = (l.next + 1) % logLines
+	level, text := l.parser.parse(line)
+	if level == "" {
+		return
+	}
+	m := Message{Level: level, Text: cut(text, messageText)}
+	if _, known := l.counts[m]; !known && len(l.counts) >= logMessages {
+		m.Text = otherMessages
+	}
+	if l.counts == nil {
+		l.counts = map[Message]uint64{}
+	}
+	l.counts[m]++
+}
+
+func (l *logbook) tail(n int) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n = max(0, min(n, len(l.lines)))
+	tail := make([]string, 0, n)
+	for i := len(l.lines) - n; i < len(l.lines); i++ {
+		at := i
+		if len(l.lines) == logLines {
+			at = (l.next + i) % logLines
+		}
+		tail = append(tail, strings.ToValidUTF8(string(l.lines[at]), "?"))
+	}
+	return tail
+}
+
+func (l *logbook) messages() []Message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Message, 0, len(l.counts))
+	for m, n := range l.counts {
+		m.Count = n
+		all = append(all, m)
+	}
+	sort.Slice(all, func(i, j int) bool {
+		a, b := all[i], all[j]
+		if a.Count != b.Count {
+			return a.Count > b.Count
+		}
+		if a.Level != b.Level {
+			return a.Level < b.Level
+		}
+		return a.Text < b.Text
+	})
+	return all
+}
+
+func (l *logbook) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.counts)
+}
+
+// lineParser finds the warnings and errors of a log, in Relay's JSON and
+// simplified formats, and its panics.
+type lineParser struct{ json fastjson.Parser }
+
+var (
+	jsonError = []byte(`"level":"ERROR"`)
+	jsonWarn  = []byte(`"level":"WARN"`)
+	jsonText  = []byte(`"message":"`)
+	panicked  = []byte("' panicked at ")
+)
+
+// parse is the level, WARN or ERROR, and the message of a line; level is "" for any other line.
+func (p *lineParser) parse(line []byte) (level, text string) {
+	if len(line) > 0 && line[0] == '{' {
+		switch {
+		case bytes.Contains(line, jsonError):
+			level = "ERROR"
+		case bytes.Contains(line, jsonWarn):
+			level = "WARN"
+		default:
+			return "", ""
+		}
+		return p.parseJSON(line, level)
+	}
+	if i := bytes.Index(line, panicked); i >= 0 && bytes.HasPrefix(line, []byte("thread '")) {
+		return "ERROR", "panicked at " + strings.TrimSuffix(string(line[i+len(panicked):]), ":")
+	}
+	// TIME LEVEL TARGET: MESSAGE
+	_, rest, _ := bytes.Cut(line, []byte(" "))
+	word, rest, _ := bytes.Cut(bytes.TrimLeft(rest, " "), []byte(" "))
+	if level = string(word); level != "ERROR" && level != "WARN" {
+		return "", ""
+	}
+	if target, message, ok := bytes.Cut(rest, []byte(": ")); ok && !bytes.ContainsAny(target, " ") {
+		rest = message
+	}
+	return level, string(rest)
+}
+
+func (p *lineParser) parseJSON(line []byte, level string) (string, string) {
+	v, err := p.json.ParseBytes(line)
+	if err != nil { // it was cut: what stands of its message will do
+		_, rest, ok := bytes.Cut(line, jsonText)
+		if !ok {
+			return level, "(a line that was cut)"
+		}
+		end := bytes.IndexByte(rest, '"')
+		if end < 0 {
+			end = len(rest)
+		}
+		return level, string(rest[:end])
+	}
+	if string(v.GetStringBytes("level")) != level {
+		return "", "" // it stood in a message
+	}
+	for _, key := range []string{"message", "error"} {
+		if text := v.GetStringBytes(key); len(text) > 0 {
+			return level, string(text)
+		}
+	}
+	return level, "(no message)"
+}
