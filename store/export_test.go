@@ -1,0 +1,45 @@
+package store
+
+import (
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// What tests of this package, in store_test, reach inside it for.
+
+var (
+	NextID   = nextID
+	LockedBy = lockedBy
+	Layout   = layout
+)
+
+const MaxSuffix = idSpace - 1
+
+func (db *DB) SetClock(now func() time.Time) { db.now = now }
+
+func (db *DB) Encode(r *Report) ([]byte, error) { return db.encode(r) }
+
+func (db *DB) Decode(record []byte) (*Report, error) { return db.decode(record) }
+
+// Versions are the numbers of the table of versions, and whether each has a migration.
+func Versions() (numbers []int, migrates []bool) {
+	for _, v := range versions {
+		numbers = append(numbers, v.number)
+		migrates = append(migrates, v.migrate != nil)
+	}
+	return numbers, migrates
+}
+
+var DecodeJSON = decodeJSON
+
+// PutImported keeps a report as an import does: under its own id, and not as a run made here.
+func (db *DB) PutImported(r *Report) error {
+	return db.update(func(tx *bbolt.Tx) error {
+		record, err := db.encode(r)
+		if err != nil {
+			return err
+		}
+		return tx.Bucket(reportsBucket).Put([]byte(r.ID), record)
+	})
+}

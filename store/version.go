@@ -1,0 +1,116 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// A record is a report as it is stored: a line that names the record's version
+// and the relaybench that wrote it, then the report's JSON, compressed by zstd:
+//
+//	relaybench report 1 v0.3.0
+//
+// The JSON is what an export holds.
+
+// maxRecord bounds a record's JSON, in bytes: a day of samples takes a tenth of it.
+const maxRecord = 256 << 20
+
+// version is one entry of the table of versions of the record.
+type version struct {
+	number int
+	// migrate makes the JSON of a report of this version into that of the
+	// next; the newest has none.
+	migrate func([]byte) ([]byte, error)
+}
+
+// versions is the table of versions of the record, oldest first. To add one:
+// an entry here, the migration of the one before it, and a golden file of it,
+// testdata/report-vN.json.
+//
+// A version is needed where what is stored changes its name or meaning. A
+// field that is new needs none: reports without it have its zero value.
+var versions = []version{
+	{number: 1},
+}
+
+// current is the version in which reports are written.
+func current() int { return versions[len(versions)-1].number }
+
+const recordMagic = "relaybench report "
+
+// encode is the record of a report.
+func (db *DB) encode(r *Report) ([]byte, error) {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode: %w", err)
+	}
+	if len(text) > maxRecord {
+		return nil, fmt.Errorf("encode: %d bytes are more than the %d of a record", len(text), maxRecord)
+	}
+	head := fmt.Appendf(nil, "%s%d %s\n", recordMagic, current(), printable(r.Provenance.Bench.Version))
+	return db.zip.EncodeAll(text, head), nil
+}
+
+// printable is a program's version fit for a record's first line.
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsGraphic(r) && r != unicode.ReplacementChar {
+			return r
+		}
+		return '_'
+	}, s)
+	return s[:min(len(s), 100)]
+}
+
+// decode reads a record of any version up to the current one.
+func (db *DB) decode(record []byte) (*Report, error) {
+	line, packed, ok := bytes.Cut(record, []byte("\n"))
+	rest, magic := strings.CutPrefix(string(line), recordMagic)
+	if !ok || !magic {
+		return nil, errors.New("is no record of a report")
+	}
+	text, by, _ := strings.Cut(rest, " ")
+	number, err := strconv.Atoi(text)
+	switch {
+	case err != nil || number < 1:
+		return nil, fmt.Errorf("record version %q is no number", text)
+	case number > current():
+		return nil, fmt.Errorf("record version %d was written by relaybench %s, and this one reads up to %d: use that one", number, orUnknown(by), current())
+	}
+	body, err := db.unzip.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("record is damaged: %w", err)
+	}
+	return decodeJSON(number, body)
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "of unknown version"
+	}
+	return version
+}
+
+// decodeJSON reads the JSON of a report of some version.
+func decodeJSON(number int, text []byte) (*Report, error) {
+	for _, v := range versions {
+		if v.number < number || v.migrate == nil {
+			continue
+		}
+		next, err := v.migrate(text)
+		if err != nil {
+			return nil, fmt.Errorf("migrate record version %d: %w", v.number, err)
+		}
+		text = next
+	}
+	r := &Report{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("record is damaged: %w", err)
+	}
+	return r, nil
+}
