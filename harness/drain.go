@@ -1,0 +1,127 @@
+package harness
+
+import (
+	"context"
+	"time"
+
+	"relaybench/harness/result"
+)
+
+// quietCPU is how much of a core above its idle use a relay may take and still count as quiet.
+const quietCPU = 0.05
+
+// drain waits until everything is accounted for, or until nothing has come
+// for the plan's drain time. It outlives ctx, for the sake of what was sent, but then for no longer than that time.
+func (x *run) drain(ctx context.Context) error {
+	x.res.Drain = x.awaitDrain(ctx)
+	x.res.DrainEnd = x.now()
+	x.res.Samples = x.sampler.close()
+	x.meter.drainEnded()
+	return nil
+}
+
+func (x *run) awaitDrain(ctx context.Context) result.Drain {
+	const poll = 10 * time.Millisecond
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	from := x.now()
+	var nextJoin int64
+	died := x.died()
+	exited := int64(0)
+	pid := x.pid()
+	busy := newBusy(pid, x.res.Relay.IdleCPU, x.res.Relay.IdleTook)
+	for {
+		now := x.now()
+		if now >= nextJoin {
+			if x.accounted() {
+				return result.Drained
+			}
+			// A join looks at every send: it may take a tenth of the time, no more.
+			nextJoin = x.now() + max(int64(poll), 10*(x.now()-now))
+		}
+		changed := max(x.up.Changed(), from)
+		if quiet := time.Duration(x.now() - changed); exited == 0 && quiet >= x.plan.Drain {
+			if x.accounted() {
+				return result.Drained
+			}
+			if !busy.known() {
+				return result.DrainUnknown
+			}
+			if x.up.Open() > 0 || busy.working() {
+				return result.NotDrained
+			}
+			return result.Settled
+		} else if exited == 0 && quiet > x.plan.Drain-min(time.Second, x.plan.Drain/2) {
+			busy.look()
+		}
+		if ctx.Err() != nil && x.now()-from > int64(x.plan.Drain) {
+			return result.NotDrained
+		}
+		if exited != 0 && x.up.Open() == 0 && x.now()-max(x.up.Changed(), exited) > int64(200*time.Millisecond) {
+			if x.accounted() {
+				return result.Drained
+			}
+			return result.DrainExited
+		}
+		select {
+		case <-tick.C:
+		case <-died:
+			died, exited = nil, x.now()
+			if x.res.Relay.Died == "" {
+				_ = x.death()
+			}
+		case <-x.opts.Kill:
+			return result.NotDrained
+		}
+	}
+}
+
+// accounted says that no send is missing any more.
+func (x *run) accounted() bool {
+	x.join()
+	return x.settledLedger()
+}
+
+// settledLedger says that the ledger of what was joined last has nothing in flight.
+func (x *run) settledLedger() bool {
+	r := *x.res
+	r.Drain = result.NotDrained
+	return result.LedgerOf(&r).Total.Items.InFlight == 0
+}
+
+// busy tells whether the relay still works: its CPU use over the last part of the drain, less its idle use.
+type busy struct {
+	pid      int
+	idle     float64 // cores
+	from     time.Time
+	cpu      int64
+	measured bool
+}
+
+func newBusy(pid int, idleCPU, idleTook int64) *busy {
+	b := &busy{pid: pid}
+	if idleTook > 0 {
+		b.idle = float64(idleCPU) / float64(idleTook)
+	}
+	_, b.measured = processCPU(pid)
+	return b
+}
+
+func (b *busy) known() bool { return b.measured }
+
+// look begins the window, at its first call.
+func (b *busy) look() {
+	if b.from.IsZero() {
+		b.from = time.Now()
+		b.cpu, b.measured = processCPU(b.pid)
+	}
+}
+
+func (b *busy) working() bool {
+	cpu, ok := processCPU(b.pid)
+	took := time.Since(b.from)
+	if !ok || b.from.IsZero() || took <= 0 {
+		return false
+	}
+	return float64(cpu-b.cpu)/float64(took) > b.idle+quietCPU
+}

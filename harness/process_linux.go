@@ -1,0 +1,122 @@
+package harness
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// processCPU is the CPU time that a process has used, in nanoseconds, by its
+// own clock: it counts threads that have ended, and has no ticks.
+// Source: clock_getcpuclockid(3): the id of a process's clock is (^pid << 3) | 2.
+func processCPU(pid int) (ns int64, ok bool) {
+	if pid <= 0 {
+		return 0, false
+	}
+	var ts unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|2), &ts); err != nil {
+		return 0, false
+	}
+	return ts.Nano(), true
+}
+
+// processMemory is a process's resident memory and its high-water mark in bytes, and its threads.
+func processMemory(pid int) (rss, peak int64, threads int, ok bool) {
+	if pid <= 0 {
+		return 0, 0, 0, false
+	}
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, 0, 0, false
+	}
+	st, err := p.NewStatus()
+	if err != nil {
+		return 0, 0, 0, false
+	}
+	stat, err := p.Stat()
+	if err != nil {
+		return 0, 0, 0, false
+	}
+	return int64(st.VmRSS), int64(st.VmHWM), stat.NumThreads, true
+}
+
+// resetPeak makes a process's high-water mark its present use.
+// Source: proc_pid_clear_refs(5), value 5.
+func resetPeak(pid int) bool {
+	return pid > 0 && os.WriteFile("/proc/"+strconv.Itoa(pid)+"/clear_refs", []byte("5"), 0) == nil
+}
+
+// runQueueWait is how long the living threads of a process have waited for a CPU, in nanoseconds; -1 unknown.
+// Source: the second field of /proc/PID/task/TID/schedstat.
+func runQueueWait(pid int) int64 {
+	if pid <= 0 {
+		return -1
+	}
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
+	if len(files) == 0 {
+		return -1
+	}
+	sum := int64(0)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue // the thread has ended
+		}
+		fields := strings.Fields(string(text))
+		if len(fields) < 2 {
+			return -1
+		}
+		wait, err := strconv.ParseInt(fields[1], 10, 64)
+		if err != nil {
+			return -1
+		}
+		sum += wait
+	}
+	return sum
+}
+
+// tick is the unit of CPU times in /proc: USER_HZ, which is 100 on every Linux that Go runs on.
+const tick = 1e9 / 100
+
+// othersCPU is the CPU time of each process of the system that is neither a
+// descendant of this one nor a thread of the kernel, by pid.
+func othersCPU(own int) map[int]int64 {
+	procs, err := procfs.AllProcs()
+	if err != nil {
+		return nil
+	}
+	parent := make(map[int]int, len(procs))
+	cpu := make(map[int]int64, len(procs))
+	for _, p := range procs {
+		st, err := p.Stat()
+		if err != nil {
+			continue
+		}
+		parent[p.PID] = st.PPID
+		cpu[p.PID] = int64(st.UTime+st.STime) * tick
+	}
+	const kthreadd = 2
+	for pid := range cpu {
+		for p, depth := pid, 0; p > 0 && depth < 64; p, depth = parent[p], depth+1 {
+			if p == own || p == kthreadd {
+				delete(cpu, pid)
+				break
+			}
+		}
+	}
+	return cpu
+}
+
+// checkFiles says when this process may not open enough files for so many
+// connections: each takes two here, at the sender and, without a relay, at the upstream.
+func checkFiles(connections int) error {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return nil // unknown: the connections will tell
+	}
+	return enoughFiles(connections, l.Cur)
+}

@@ -1,0 +1,392 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"relaybench/envelope"
+	"relaybench/harness/blaster"
+	"relaybench/harness/plan"
+	"relaybench/harness/result"
+	"relaybench/upstream"
+)
+
+// ready waits until the relay does all of its work: healthy, its global config
+// asked for, a warm-up envelope of each kind settled and so is a session for
+// each project that the schedule will draw.
+func (x *run) ready(ctx context.Context) error {
+	from := x.now()
+	if x.proc != nil {
+		err := x.wait(ctx, x.limits.ready, "the relay did not become ready", 10*time.Millisecond, func(ctx context.Context) (bool, string) {
+			err := x.proc.Ready(ctx)
+			return err == nil, x.readyTrouble(err)
+		})
+		if err != nil {
+			return err
+		}
+		err = x.wait(ctx, x.limits.global, "the relay did not ask its upstream for the global config", time.Millisecond, func(context.Context) (bool, string) {
+			st := x.up.Stats()
+			return st.GlobalQueries > 0, fmt.Sprintf("it registered %s and asked for project configs %s", times(st.Registered), times(st.ConfigQueries))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := x.warmUp(ctx); err != nil {
+		return err
+	}
+	x.res.Relay.ReadyAfter = x.now() - from
+	return nil
+}
+
+func times(n uint64) string {
+	switch n {
+	case 0:
+		return "never"
+	case 1:
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func (x *run) readyTrouble(err error) string {
+	what := "its health check said nothing"
+	if err != nil {
+		what = err.Error()
+	}
+	if st := x.up.Stats(); st.Registered == 0 {
+		return what + "; it has not registered with its upstream"
+	}
+	return what + "; it has registered with its upstream"
+}
+
+// wait asks done every interval until it is, or limit has passed without
+// any; then the error says what was waited for and what was seen instead.
+func (x *run) wait(ctx context.Context, limit time.Duration, what string, every time.Duration, done func(context.Context) (ok bool, seen string)) error {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		ok, seen := done(limited)
+		if ok {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-x.died():
+			return x.death()
+		case <-limited.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return fmt.Errorf("%s within %v: %s", what, limit, seen)
+		}
+	}
+}
+
+// warm is one warm-up send.
+type warm struct {
+	kind    int // index in run.kinds
+	project int
+}
+
+// warmUps is what is sent before the load: an envelope of each kind of the
+// mix, and a session for each project that the schedule will draw.
+func (x *run) warmUps() []warm {
+	var ws []warm
+	for _, k := range x.index {
+		ws = append(ws, warm{kind: k})
+	}
+	sessions := slices.IndexFunc(x.kinds, func(k envelope.Kind) bool { return k.Name == "sessions" })
+	if sessions < 0 {
+		sessions = x.index[0]
+	}
+	for _, p := range projectsDrawn(x.plan, x.pool) {
+		ws = append(ws, warm{sessions, p})
+	}
+	return ws
+}
+
+// projectsDrawn are the projects that the plan's schedule will draw; all of them where it has no end.
+func projectsDrawn(p plan.Plan, pool *envelope.Pool) []int {
+	drawn := make([]bool, p.Projects)
+	if p.Flat() {
+		for i := range drawn {
+			drawn[i] = true
+		}
+	} else {
+		n := blaster.Schedule{Rate: p.Rate, Stride: 1}.Count(int64(p.Duration))
+		for k, left := uint64(0), p.Projects; k < n && left > 0; k++ {
+			if at := pool.Project(k); !drawn[at] {
+				drawn[at] = true
+				left--
+			}
+		}
+	}
+	var out []int
+	for at, d := range drawn {
+		if d {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
+// WarmUps is how many warm-up sends a run of p makes before its load.
+func WarmUps(p plan.Plan) (int, error) {
+	mix, err := envelope.ParseMix(envelope.Kinds, p.Mix)
+	if err != nil {
+		return 0, err
+	}
+	pool, err := envelope.NewPool(envelope.PoolConfig{Mix: mix, Seed: p.Seed, Size: p.Pool, Projects: p.Projects, Zipf: p.Zipf,
+		Shape: p.Shape(), Epoch: time.Now()})
+	if err != nil {
+		return 0, err
+	}
+	return len(pool.Kinds()) + len(projectsDrawn(p, pool)), nil
+}
+
+const warmSenders = 16
+
+// warmUp sends the warm-ups and waits until each is settled: arrived, refused
+// for good, or reported by an outcome.
+func (x *run) warmUp(ctx context.Context) error {
+	ws := x.warmUps()
+	x.res.Pool.WarmUps = len(ws)
+	answers, err := x.sendWarmUps(ctx, ws)
+	if err != nil {
+		return err
+	}
+	left := func() []int { return x.unsettled(ws, answers) }
+	last, moved := -1, time.Now()
+	err = func() error {
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			open := left()
+			if len(open) == 0 {
+				return nil
+			}
+			if len(open) != last {
+				last, moved = len(open), time.Now()
+			}
+			if time.Since(moved) > x.limits.warm {
+				return x.notSettled(ws, answers, open)
+			}
+			select {
+			case <-tick.C:
+			case <-x.died():
+				return x.death()
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	if len(x.up.Stats().Outcomes) == 0 {
+		return nil
+	}
+	// Outcomes come in batches: wait until those of the warm-up are all in, so that they can be taken off.
+	return x.wait(ctx, x.limits.warm, "the relay's outcomes of the warm-up did not end", 10*time.Millisecond, func(context.Context) (bool, string) {
+		quiet := time.Duration(x.now() - x.up.Changed())
+		return quiet > 1200*time.Millisecond, fmt.Sprintf("the last came %v ago", quiet.Round(time.Millisecond))
+	})
+}
+
+// sendWarmUps sends all warm-ups over a few connections and gives the statuses.
+func (x *run) sendWarmUps(ctx context.Context, ws []warm) ([]int, error) {
+	transport := &http.Transport{MaxConnsPerHost: warmSenders, MaxIdleConnsPerHost: warmSenders, DisableCompression: true,
+		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: max(x.plan.Timeout, 5*time.Second),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	answers := make([]int, len(ws))
+	next := make(chan int)
+	var senders sync.WaitGroup
+	for range min(warmSenders, len(ws)) {
+		senders.Go(func() {
+			for i := range next {
+				status, err := x.sendWarm(ctx, client, i, ws[i])
+				if err != nil {
+					cancel(fmt.Errorf("warm-up %s to %s: %w", x.kinds[ws[i].kind].Name, x.addr, err))
+					continue
+				}
+				answers[i] = status
+			}
+		})
+	}
+feed:
+	for i := range ws {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break feed
+		case <-x.died():
+			cancel(x.death())
+			break feed
+		}
+	}
+	close(next)
+	senders.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return answers, nil
+}
+
+// sendWarm sends one warm-up until it is answered with something else than a
+// 5xx: a relay that is not ready yet says 503.
+func (x *run) sendWarm(ctx context.Context, client *http.Client, n int, w warm) (status int, err error) {
+	from := time.Now()
+	for {
+		body, agent := x.pool.AppendWarm(nil, uint64(n), x.now(), x.kinds[w.kind].Name, w.project)
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s/api/%d/envelope/", x.addr, envelope.ProjectID(w.project)), bytes.NewReader(body))
+		if err != nil {
+			return 0, err
+		}
+		req.Header.Set("Content-Type", "application/x-sentry-envelope")
+		req.Header.Set("User-Agent", string(agent))
+		req.Header.Set("X-Sentry-Auth", "Sentry sentry_version=7, sentry_client=relaybench/1, sentry_key="+envelope.Key(w.project))
+		resp, err := client.Do(req)
+		if err == nil {
+			_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+			err = errors.Join(err, resp.Body.Close())
+		}
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		if err == nil && resp.StatusCode < 500 {
+			if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusUnauthorized || resp.StatusCode >= 300 && resp.StatusCode < 400 {
+				return 0, fmt.Errorf("answered %s: is that a Relay?", resp.Status)
+			}
+			return resp.StatusCode, nil
+		}
+		if time.Since(from) > x.limits.warm {
+			if err == nil {
+				err = fmt.Errorf("answered %s", resp.Status)
+			}
+			return 0, err
+		}
+		if err := x.sleep(ctx, 50*time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// unsettled are the warm-ups of which nothing is known yet.
+func (x *run) unsettled(ws []warm, answers []int) []int {
+	var open []int
+	missing := map[int]uint64{} // by category
+	for i, w := range ws {
+		if x.up.WarmArrived(uint64(i)) || answers[i] >= 400 && !x.kinds[w.kind].Outcome(answers[i]) {
+			continue
+		}
+		open = append(open, i)
+		missing[x.kinds[w.kind].Category]++
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	// An outcome carries no id: those of a category are settled together.
+	for _, o := range x.up.Stats().Outcomes {
+		if o.Outcome != outcomeClient && missing[o.Category] > 0 {
+			missing[o.Category] -= min(missing[o.Category], o.Quantity)
+		}
+	}
+	return slices.DeleteFunc(open, func(i int) bool { return missing[x.kinds[ws[i].kind].Category] == 0 })
+}
+
+// notSettled says what of the warm-up did not come, and what was seen instead.
+func (x *run) notSettled(ws []warm, answers []int, open []int) error {
+	st := x.up.Stats()
+	byKind := map[string]int{}
+	projects := map[int]bool{}
+	for _, i := range open {
+		byKind[x.kinds[ws[i].kind].Name]++
+		projects[ws[i].project] = true
+	}
+	var kinds []string
+	for _, k := range x.kinds {
+		if n := byKind[k.Name]; n > 0 {
+			kinds = append(kinds, fmt.Sprintf("%d of %s", n, k.Name))
+		}
+	}
+	what := fmt.Sprintf("%d of %d warm-up envelopes were answered but not seen again (%s)", len(open), len(ws), strings.Join(kinds, ", "))
+	switch {
+	case st.WarmUps == 0 && st.Registered == 0 && st.GlobalQueries == 0 && st.ConfigQueries == 0:
+		return fmt.Errorf("%s: nothing arrived at %s: is the relay's upstream this address?", what, x.up.Addr())
+	case st.ConfigQueries == 0:
+		return fmt.Errorf("%s: the relay has not asked for the config of a project", what)
+	case st.WarmUps == 0:
+		return fmt.Errorf("%s: the relay asked for %d project configs, and forwarded nothing", what, st.ConfigKeys)
+	case len(projects) > 1 && st.ConfigKeys < uint64(len(projects)):
+		return fmt.Errorf("%s: %d projects are still pending", what, len(projects))
+	}
+	return fmt.Errorf("%s: %d others arrived within %v", what, st.WarmUps, x.limits.warm)
+}
+
+// outcomeClient is the outcome of what clients themselves report as lost.
+// Source: relay-server/src/services/outcome.rs of Relay 26.4.
+const outcomeClient = 5
+
+// poolFacts is what was sent from.
+func (x *run) poolFacts() result.Pool {
+	f := result.Pool{Payload: envelope.PayloadVersion, Envelopes: x.plan.Pool, WarmUps: x.res.Pool.WarmUps}
+	agents := map[string]bool{}
+	for i := range uint64(f.Envelopes) {
+		f.Bytes += uint64(x.pool.Size(i))
+		agents[string(x.pool.UserAgent(i))] = true
+	}
+	f.Agents = len(agents)
+	return f
+}
+
+// upstreamFacts is what the upstream counted, the warm-up's share taken off.
+func (x *run) upstreamFacts() result.Upstream {
+	st := x.up.Stats()
+	u := result.Upstream{Envelopes: st.Envelopes, Repeats: st.Repeats, WireBytes: st.WireBytes, PlainBytes: st.PlainBytes,
+		Items: st.Items, Answers: st.Answers, Unstamped: st.Unstamped, Malformed: st.Malformed, MalformedFirst: st.MalformedFirst,
+		UnknownRoutes: st.UnknownRoutes, OpenMax: st.OpenMax, WarmUps: st.WarmUps}
+	for _, o := range x.outcomes(st) {
+		switch {
+		case o.Outcome == outcomeClient:
+			u.ClientReported = append(u.ClientReported, o)
+		case !slices.ContainsFunc(x.index, func(i int) bool { return x.kinds[i].Category == o.Category }):
+			u.OtherOutcomes = append(u.OtherOutcomes, o)
+		}
+	}
+	return u
+}
+
+// outcomes are those of the load: what the warm-up had made is taken off.
+func (x *run) outcomes(st upstream.Stats) []result.Outcome {
+	type key struct {
+		outcome, category int
+		reason            string
+	}
+	before := map[key]uint64{}
+	for _, o := range x.base.Outcomes {
+		before[key{o.Outcome, o.Category, o.Reason}] = o.Quantity
+	}
+	var out []result.Outcome
+	for _, o := range st.Outcomes {
+		if n := o.Quantity - before[key{o.Outcome, o.Category, o.Reason}]; n > 0 {
+			out = append(out, result.Outcome{Outcome: o.Outcome, Category: o.Category, Reason: o.Reason, Quantity: n})
+		}
+	}
+	return out
+}
