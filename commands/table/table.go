@@ -27,6 +27,18 @@ type Column struct {
 type Table struct {
 	Columns []Column
 	Rows    [][]Cell // each as long as Columns
+	// Single says that there is one row and ever will be: a line a column as
+	// text, and an object in JSON.
+	Single bool
+}
+
+// Record is a table of one row; field by field with [Table.Field].
+func Record() *Table { return &Table{Single: true, Rows: [][]Cell{nil}} }
+
+// Field adds a column, and its cell in the one row; head is what a person reads.
+func (t *Table) Field(key, head string, c Cell) {
+	t.Columns = append(t.Columns, Column{Key: key, Head: head})
+	t.Rows[0] = append(t.Rows[0], c)
 }
 
 // Add adds a row.
@@ -40,6 +52,9 @@ const (
 // Text writes the table for a person, at most width wide; 0: as wide as it is.
 // Columns that may be are wrapped, then lines are cut.
 func (t *Table) Text(w io.Writer, width int) error {
+	if t.Single {
+		t = t.turned()
+	}
 	p := pretty.NewWriter()
 	p.SetStyle(pretty.Style{
 		Box:     pretty.BoxStyle{PaddingRight: gap, UnfinishedRow: "…"},
@@ -61,7 +76,9 @@ func (t *Table) Text(w io.Writer, width int) error {
 		head[i] = c.head()
 	}
 	p.SetColumnConfigs(configs)
-	p.AppendHeader(head)
+	if len(t.Columns) > 0 && t.Columns[0].Key != "" {
+		p.AppendHeader(head)
+	}
 	for _, cells := range t.Rows {
 		row := make(pretty.Row, len(cells))
 		for i, c := range cells {
@@ -75,6 +92,15 @@ func (t *Table) Text(w io.Writer, width int) error {
 	}
 	_, err := fmt.Fprintln(w, p.Render())
 	return err
+}
+
+// turned is a table of one row as one of two columns without heads.
+func (t *Table) turned() *Table {
+	out := &Table{Columns: []Column{{}, {Wrap: true}}}
+	for i, c := range t.Columns {
+		out.Add(Text(c.head()), t.Rows[0][i])
+	}
+	return out
 }
 
 func (c Column) head() string {
@@ -112,7 +138,8 @@ func (t *Table) fit(width int) []int {
 	return widths
 }
 
-// JSON writes an array of one object a row, keys in the columns' order.
+// JSON writes an array of one object a row, keys in the columns' order; the
+// object alone for a single row.
 func (t *Table) JSON(w io.Writer) error {
 	b, err := json.MarshalIndent(t, "", "  ")
 	if err != nil {
@@ -125,7 +152,9 @@ func (t *Table) JSON(w io.Writer) error {
 // MarshalJSON is the array that [Table.JSON] writes.
 func (t *Table) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteByte('[')
+	if !t.Single {
+		b.WriteByte('[')
+	}
 	for i, row := range t.Rows {
 		if i > 0 {
 			b.WriteByte(',')
@@ -149,7 +178,9 @@ func (t *Table) MarshalJSON() ([]byte, error) {
 		}
 		b.WriteByte('}')
 	}
-	b.WriteByte(']')
+	if !t.Single {
+		b.WriteByte(']')
+	}
 	return b.Bytes(), nil
 }
 

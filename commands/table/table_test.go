@@ -3,6 +3,7 @@ package table
 import (
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -108,5 +109,29 @@ func TestCSV(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+func TestRecord(t *testing.T) {
+	r := Record()
+	r.Field("form", "relay", Text("stand-in"))
+	r.Field("size", "size", Uint(12).As("12 B"))
+	r.Field("sha256", "sha256", Cell{})
+	for _, tt := range []struct {
+		name string
+		do   func(io.Writer) error
+		want string
+	}{
+		{"text", func(w io.Writer) error { return r.Text(w, 40) }, "relay   stand-in\nsize    12 B\nsha256  -\n"},
+		{"json", r.JSON, "{\n  \"form\": \"stand-in\",\n  \"size\": 12,\n  \"sha256\": null\n}\n"},
+		{"csv", r.CSV, "form,size,sha256\nstand-in,12,\n"},
+	} {
+		var b strings.Builder
+		if err := tt.do(&b); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(tt.want, b.String()); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", tt.name, d)
+		}
 	}
 }

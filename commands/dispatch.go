@@ -1,0 +1,220 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"relaybench/commands/line"
+	"relaybench/harness/variable"
+)
+
+// MaxLine is the length of the longest line that is taken, in bytes.
+const MaxLine = line.Max
+
+// Do runs the commands of a line, one after another. Each that could not be
+// done is told to failed, which says whether to go on with the next; nothing
+// goes on once ctx has ended. It returns the gravest code, and whether there
+// is more to do: false where the line quit, or was stopped.
+func (s *Session) Do(ctx context.Context, text string, failed func(*Failure) (goOn bool)) (code Code, more bool) {
+	fail := func(f *Failure) bool {
+		code = Gravest(code, f.Code)
+		return failed(f) && ctx.Err() == nil
+	}
+	all, err := line.Split(text)
+	if err != nil {
+		f := failure(nil, usageError(err, ""))
+		f.JSON = s.format == JSON
+		return f.Code, failed(f)
+	}
+	for _, words := range all {
+		if ctx.Err() != nil {
+			fail(failure(nil, context.Cause(ctx)))
+			return code, false
+		}
+		c, f := s.command(ctx, words)
+		if code = Gravest(code, c); f != nil && !fail(f) {
+			return code, false
+		}
+		if s.done {
+			return code, false
+		}
+	}
+	return code, ctx.Err() == nil
+}
+
+// command runs one command. A panic in it is an error of its own, and harms nothing else.
+func (s *Session) command(ctx context.Context, words []string) (code Code, f *Failure) {
+	format := s.format
+	defer func() { s.format = format }()
+	var c *command
+	fail := func(err error) (Code, *Failure) {
+		f := failure(c, err)
+		f.JSON = s.format == JSON
+		return f.Code, f
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			code, f = fail(&told{error: fmt.Errorf("internal error: %v", r), hint: "this is a fault of relaybench: please report it with the lines above",
+				detail: strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")})
+		}
+	}()
+	c, rest, err := lookup(s.commands, words)
+	if err != nil {
+		return fail(err)
+	}
+	do, args, err := s.parse(c, rest)
+	if err != nil {
+		return fail(err)
+	}
+	if c.store {
+		if _, err := s.bench.open(); err != nil {
+			return fail(err)
+		}
+	}
+	code, err = do(ctx, args)
+	if err != nil {
+		return fail(err)
+	}
+	return code, nil
+}
+
+// lookup finds the command that words name, and gives the words after its name.
+func lookup(table []command, words []string) (*command, []string, error) {
+	first := false
+	for n := min(2, len(words)); n > 0; n-- {
+		name := strings.Join(words[:n], " ")
+		for i := range table {
+			if table[i].name == name {
+				return &table[i], words[n:], nil
+			}
+			first = first || strings.HasPrefix(table[i].name, words[0]+" ")
+		}
+	}
+	name := words[0]
+	var names, near []string
+	for _, c := range table {
+		names = append(names, c.name)
+		if strings.HasPrefix(c.name, words[0]+" ") {
+			near = append(near, c.name)
+		}
+	}
+	if first {
+		if len(words) == 1 {
+			return nil, nil, usageError(fmt.Errorf("%q is not a command by itself", name), "there is "+oneOf(near))
+		}
+		name = words[0] + " " + words[1]
+		return nil, nil, usageError(fmt.Errorf("unknown command %q", name), "there is "+oneOf(near))
+	}
+	return nil, nil, usageError(fmt.Errorf("unknown command %q", name),
+		didYouMean(variable.Nearest(name, names), "help lists the commands"))
+}
+
+// parse reads a command's flags and arguments, and gives what does it.
+func (s *Session) parse(c *command, words []string) (work, []string, error) {
+	fs, do := c.bind(s)
+	err := fs.Parse(secondDashes(fs, words, c.line))
+	if errors.Is(err, pflag.ErrHelp) {
+		return func(context.Context, []string) (Code, error) { return Fine, s.helpOn(c) }, nil, nil
+	}
+	if err != nil {
+		return nil, nil, flagError(fs, err)
+	}
+	if c.table {
+		asJSON, _ := fs.GetBool("json")
+		asCSV, _ := fs.GetBool("csv")
+		switch {
+		case asJSON && asCSV:
+			return nil, nil, usageError(errors.New("--json and --csv at once"), "")
+		case asJSON:
+			s.format = JSON
+		case asCSV:
+			s.format = CSV
+		}
+	}
+	args := fs.Args()
+	least, most := 0, len(c.args)
+	for _, a := range c.args {
+		if !a.optional {
+			least++
+		}
+		if a.many {
+			most = len(args)
+		}
+	}
+	switch {
+	case len(args) < least:
+		return nil, nil, usageError(fmt.Errorf("%s is missing", c.args[len(args)].name), "")
+	case len(args) > most:
+		return nil, nil, usageError(fmt.Errorf("%q is one word too many", args[most]), "")
+	}
+	return do, args, nil
+}
+
+// secondDashes gives each whole long name its second dash: pflag takes -json
+// for the letters j, s, o, n.
+func secondDashes(fs *pflag.FlagSet, words []string, first bool) []string {
+	out := make([]string, 0, len(words))
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		if w == "--" || first && !strings.HasPrefix(w, "-") {
+			return append(out, words[i:]...)
+		}
+		name, _, valued := strings.Cut(strings.TrimLeft(w, "-"), "=")
+		f := fs.Lookup(name)
+		long := f != nil && len(w) > 1 && w[0] == '-' && (len(name) > 1 || w[1] == '-')
+		if long && w[1] != '-' {
+			w = "-" + w
+		}
+		out = append(out, w)
+		takes := long && f.NoOptDefVal == "" && !valued
+		if !long && len(w) == 2 && w[0] == '-' {
+			f = fs.ShorthandLookup(w[1:])
+			takes = f != nil && f.NoOptDefVal == ""
+		}
+		if takes && i+1 < len(words) { // its value, whatever it looks like
+			i++
+			out = append(out, words[i])
+		}
+	}
+	return out
+}
+
+// flagError is what pflag says, in the words of this program.
+func flagError(fs *pflag.FlagSet, err error) error {
+	var unknown *pflag.NotExistError
+	var valueless *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		name := unknown.GetSpecifiedName()
+		if short := unknown.GetSpecifiedShortnames(); short != "" {
+			name = short
+		}
+		var names []string
+		fs.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		near := variable.Nearest(name, names)
+		if near != "" {
+			near = dashed(fs.Lookup(near))
+		}
+		return usageError(fmt.Errorf("unknown flag %s", dashes(name)), didYouMean(near, "help "+fs.Name()+" lists the flags"))
+	case errors.As(err, &valueless):
+		return usageError(fmt.Errorf("%s needs a value", dashed(valueless.GetFlag())), "")
+	case errors.As(err, &invalid):
+		return usageError(fmt.Errorf("%s: %w", dashed(invalid.GetFlag()), invalid.Unwrap()), "")
+	}
+	return usageError(err, "")
+}
+
+func dashes(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+func dashed(f *pflag.Flag) string { return dashes(f.Name) }

@@ -1,0 +1,166 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+	"github.com/spf13/pflag"
+
+	"relaybench/commands/table"
+	"relaybench/harness/variable"
+)
+
+// helpCommand is made by a function, for it refers to the table that it stands in.
+func helpCommand() command {
+	return command{
+		name:     "help",
+		summary:  "what there is, and how a command is typed",
+		args:     []arg{{name: "COMMAND|TOPIC", help: "a command's name, or a topic", optional: true, many: true}},
+		examples: []string{"help", "help test", "help marks"},
+		setup: func(s *Session, _ *pflag.FlagSet) work {
+			return func(_ context.Context, args []string) (Code, error) {
+				if len(args) == 0 {
+					return Fine, s.help()
+				}
+				name := strings.Join(args, " ")
+				var under []string
+				var names []string
+				for i := range s.commands {
+					c := &s.commands[i]
+					if c.name == name {
+						return Fine, s.helpOn(c)
+					}
+					if strings.HasPrefix(c.name, name+" ") {
+						under = append(under, c.name)
+					}
+					names = append(names, c.name)
+				}
+				for _, t := range topics() {
+					if t.name == name {
+						return Fine, s.helpTopic(t)
+					}
+					names = append(names, t.name)
+				}
+				if len(under) > 0 {
+					for _, n := range under {
+						c, _, err := lookup(s.commands, strings.Fields(n))
+						if err != nil {
+							return Fine, err
+						}
+						if err := s.helpOn(c); err != nil {
+							return Fine, err
+						}
+					}
+					return Fine, nil
+				}
+				return Fine, usageError(fmt.Errorf("no help on %q", name),
+					didYouMean(variable.Nearest(name, names), "help lists commands and topics"))
+			}
+		},
+	}
+}
+
+// help is the one screen that says what there is.
+func (s *Session) help() error {
+	var b strings.Builder
+	b.WriteString("relaybench load-tests Sentry's Relay on its own, and accounts for every item that it sends.\n\n")
+	commands := listing()
+	for i := range s.commands {
+		c := &s.commands[i]
+		commands.Add(table.Text("  "+c.usage()), table.Text(c.summary))
+	}
+	if err := commands.Text(&b, s.client.Width); err != nil {
+		return err
+	}
+	b.WriteString("\nhelp COMMAND says more; help TOPIC, of these topics:\n")
+	list := listing()
+	for _, t := range topics() {
+		list.Add(table.Text("  "+t.name), table.Text(t.summary))
+	}
+	if err := list.Text(&b, s.client.Width); err != nil {
+		return err
+	}
+	b.WriteString("\nto begin: test 10s --rate 200\n")
+	return s.printf("%s", b.String())
+}
+
+// listing is a table of names, and what is said of each, without heads.
+func listing() *table.Table {
+	return &table.Table{Columns: []table.Column{{}, {Wrap: true}}}
+}
+
+// helpOn is what there is to say of a command.
+func (s *Session) helpOn(c *command) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n", c.usage(), s.wrap(c.summary))
+	if c.detail != "" {
+		fmt.Fprintf(&b, "\n%s\n", s.wrap(c.detail))
+	}
+	if len(c.args) > 0 {
+		list := listing()
+		for _, a := range c.args {
+			list.Add(table.Text("  "+a.usage()), table.Text(a.help))
+		}
+		b.WriteByte('\n')
+		if err := list.Text(&b, s.client.Width); err != nil {
+			return err
+		}
+	}
+	fs := c.flags(s)
+	if fs.HasFlags() {
+		list := listing()
+		fs.VisitAll(func(f *pflag.Flag) {
+			name, help := flagHelp(f)
+			list.Add(table.Text("  "+name), table.Text(help))
+		})
+		b.WriteString("\nflags, before or after the arguments, with one dash or two:\n")
+		if err := list.Text(&b, s.client.Width); err != nil {
+			return err
+		}
+	}
+	if len(c.examples) > 0 {
+		fmt.Fprintf(&b, "\nfor example\n  %s\n", strings.Join(c.examples, "\n  "))
+	}
+	return s.printf("%s", b.String())
+}
+
+// flagHelp is how a flag is typed, and what it does.
+func flagHelp(f *pflag.Flag) (name, help string) {
+	kind, help := pflag.UnquoteUsage(f)
+	name = dashed(f)
+	if kind != "" {
+		name += " " + kind
+	}
+	if d := f.DefValue; d != "" && d != "false" && d != "[]" {
+		help += " (default " + d + ")"
+	}
+	return name, help
+}
+
+// wrap wraps each line of a text that was written for 90 columns to the screen.
+func (s *Session) wrap(t string) string {
+	if s.client.Width <= 0 || text.LongestLineLen(t) <= s.client.Width {
+		return t
+	}
+	return text.WrapSoft(t, s.client.Width)
+}
+
+func (s *Session) helpTopic(t topic) error {
+	said, err := t.say(s)
+	if err != nil {
+		return err
+	}
+	return s.printf("%s: %s\n\n%s\n", t.name, t.summary, strings.TrimRight(said, "\n"))
+}
+
+// topicNames are the names of the topics.
+func topicNames() []string {
+	var names []string
+	for _, t := range topics() {
+		names = append(names, t.name)
+	}
+	return slices.Clip(names)
+}

@@ -1,0 +1,159 @@
+package commands
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"relaybench/commands/line"
+	"relaybench/envelope"
+	"relaybench/harness/plan"
+	"relaybench/store"
+)
+
+// run gives what a line prints.
+func run(t *testing.T, text string) string {
+	t.Helper()
+	var out strings.Builder
+	s := NewBench(Config{DB: t.TempDir() + "/relaybench.db"}).NewSession(Client{Out: &out, Width: 100})
+	s.Do(t.Context(), text, func(f *Failure) bool {
+		t.Errorf("%s: %s", text, f.Text())
+		return true
+	})
+	return out.String()
+}
+
+func TestEveryCommandHasHelp(t *testing.T) {
+	all := run(t, "help")
+	seen := map[string]bool{}
+	for _, c := range commandTable() {
+		if seen[c.name] {
+			t.Errorf("%s is in the table twice", c.name)
+		}
+		seen[c.name] = true
+		if c.summary == "" || strings.HasSuffix(c.summary, ".") {
+			t.Errorf("%s: summary %q", c.name, c.summary)
+		}
+		if !strings.Contains(all, "  "+c.usage()) || !strings.Contains(all, c.summary) {
+			t.Errorf("help does not list %s", c.name)
+		}
+		own := run(t, "help "+c.name)
+		if !strings.HasPrefix(own, c.usage()+"\n"+c.summary) {
+			t.Errorf("help %s begins with %.60q", c.name, own)
+		}
+		if flag := run(t, c.name+" --help"); flag != own {
+			t.Errorf("%s --help is not help %s:\n%s", c.name, c.name, flag)
+		}
+		for i, a := range c.args {
+			if a.help == "" || !strings.Contains(own, a.usage()) {
+				t.Errorf("%s: argument %s is without help", c.name, a.name)
+			}
+			if last := i == len(c.args)-1; a.many && !last || !last && a.optional && !c.args[i+1].optional {
+				t.Errorf("%s: argument %s cannot stand there", c.name, a.name)
+			}
+		}
+		c.flags(nil).VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" || !strings.Contains(own, dashed(f)) {
+				t.Errorf("%s: flag %s is without help", c.name, dashed(f))
+			}
+			if strings.ContainsAny(f.Name, "_ ") || strings.ToLower(f.Name) != f.Name && len(f.Name) > 1 {
+				t.Errorf("%s: flag %s is not lower-case-with-dashes", c.name, f.Name)
+			}
+		})
+	}
+}
+
+func TestHelpFits(t *testing.T) {
+	all := run(t, "help")
+	if n := strings.Count(all, "\n"); n > 45 {
+		t.Errorf("help has %d lines: it is to fit a screen", n)
+	}
+	for l := range strings.Lines(all) {
+		if len([]rune(l)) > 101 {
+			t.Errorf("a line of help is longer than 100: %q", l)
+		}
+	}
+}
+
+// An example is a line that parses.
+func TestExamplesParse(t *testing.T) {
+	var out strings.Builder
+	s := NewBench(Config{}).NewSession(Client{Out: &out})
+	for _, c := range commandTable() {
+		if len(c.examples) == 0 && len(c.args) > 0 {
+			t.Errorf("%s has no example", c.name)
+		}
+		for _, e := range c.examples {
+			all, err := line.Split(e)
+			if err != nil || len(all) != 1 {
+				t.Errorf("example %q: %d commands, %v", e, len(all), err)
+				continue
+			}
+			found, rest, err := lookup(s.commands, all[0])
+			if err != nil || found.name != c.name {
+				t.Errorf("example %q is not of %s: %v", e, c.name, err)
+				continue
+			}
+			if _, _, err := s.parse(found, rest); err != nil {
+				t.Errorf("example %q: %v", e, err)
+			}
+		}
+	}
+}
+
+func TestTopics(t *testing.T) {
+	all := run(t, "help")
+	for _, topic := range topics() {
+		if c, _, err := lookup(commandTable(), []string{topic.name}); err == nil {
+			t.Errorf("topic %s has the name of command %s", topic.name, c.name)
+		}
+		if !strings.Contains(all, "  "+topic.name) {
+			t.Errorf("help does not list the topic %s", topic.name)
+		}
+		if said := run(t, "help "+topic.name); len(said) < 100 {
+			t.Errorf("help %s says %q", topic.name, said)
+		}
+	}
+	kinds, metrics, marks := run(t, "help kinds"), run(t, "help metrics"), run(t, "help marks")
+	for _, k := range envelope.Kinds {
+		if !strings.Contains(kinds, k.Name) {
+			t.Errorf("help kinds is without %s", k.Name)
+		}
+	}
+	for _, m := range store.Metrics {
+		if !strings.Contains(metrics, m.Name) {
+			t.Errorf("help metrics is without %s", m.Name)
+		}
+	}
+	for _, m := range store.Marks {
+		if !strings.Contains(marks, m.Name) {
+			t.Errorf("help marks is without %s", m.Name)
+		}
+	}
+	test := run(t, "help test")
+	for _, k := range plan.Knobs {
+		if !k.Positional && !strings.Contains(test, "--"+k.Name) {
+			t.Errorf("help test is without --%s", k.Name)
+		}
+	}
+}
+
+func TestHelpOnGroup(t *testing.T) {
+	if said := run(t, "help relay"); !strings.Contains(said, "relay use [WHAT]") {
+		t.Errorf("help relay: %q", said)
+	}
+}
+
+func TestReadmeHasEveryCommand(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range commandTable() {
+		if !strings.Contains(string(readme), "`"+c.name) {
+			t.Errorf("README.md is without the command `%s`", c.name)
+		}
+	}
+}

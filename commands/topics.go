@@ -1,0 +1,185 @@
+package commands
+
+import (
+	"fmt"
+	"strings"
+
+	"relaybench/commands/line"
+	"relaybench/commands/table"
+	"relaybench/envelope"
+	"relaybench/store"
+)
+
+// topic is something that help tells of beside the commands.
+type topic struct {
+	name    string
+	summary string
+	say     func(*Session) (string, error)
+}
+
+// topics are the topics of help. What comes from a table is computed from it.
+func topics() []topic {
+	return []topic{
+		{"line", "how a line is written", fixed(helpLine)},
+		{"kinds", "what can be sent", sayKinds},
+		{"latency", "through, response and service time", fixed(helpLatency)},
+		{"ledger", "where every send and item went", fixed(helpLedger)},
+		{"metrics", "what a report says in figures", sayMetrics},
+		{"marks", "what a reader must know of a report", sayMarks},
+		{"method", "what a run is, step by step", fixed(helpMethod)},
+		{"codes", "exit codes", sayCodes},
+	}
+}
+
+func fixed(text string) func(*Session) (string, error) {
+	return func(s *Session) (string, error) { return s.wrap(text), nil }
+}
+
+// listed is a listing as text.
+func (s *Session) listed(t *table.Table) (string, error) {
+	var b strings.Builder
+	err := t.Text(&b, s.client.Width)
+	return b.String(), err
+}
+
+func sayKinds(s *Session) (string, error) {
+	list := listing()
+	for _, k := range envelope.Kinds {
+		list.Add(table.Text(k.Name), table.Text(fmt.Sprintf("%s (weight in mixed: %g)", k.Help, k.Weight)))
+	}
+	return s.listed(list)
+}
+
+func sayMetrics(s *Session) (string, error) {
+	list := listing()
+	for _, m := range store.Metrics {
+		better := ""
+		switch {
+		case m.Better > 0:
+			better = "; more is better"
+		case m.Better < 0:
+			better = "; less is better"
+		}
+		unit := ""
+		if m.Unit != "" {
+			unit = " (" + m.Unit + better + ")"
+		}
+		list.Add(table.Text(m.Name), table.Text(m.Help+unit))
+	}
+	return s.listed(list)
+}
+
+func sayMarks(s *Session) (string, error) {
+	list := listing()
+	for _, m := range store.Marks {
+		list.Add(table.Text(m.Name), table.Text(m.Help+"; "+unfit(m.Unfit)))
+	}
+	said, err := s.listed(list)
+	return s.wrap("A mark is derived from what was stored. The metrics that it makes unfit are left out of\n"+
+		"comparisons; a report is never thrown away whole. A test whose report has such a mark\nexits with 5.\n") + "\n" + said, err
+}
+
+// unfit is what a mark makes unfit, in words.
+func unfit(metrics []string) string {
+	switch {
+	case len(metrics) == 0:
+		return "a notice"
+	case metrics[0] == "*":
+		return "makes every metric unfit"
+	}
+	return "makes unfit " + strings.Join(families(metrics), ", ")
+}
+
+// families shortens names of metrics that differ in their last part:
+// through-p50, through-p90 … are through.
+func families(names []string) []string {
+	var out []string
+	seen := map[string]bool{}
+	count := map[string]int{}
+	stem := func(n string) string {
+		if i := strings.LastIndex(n, "-p"); i > 0 && i+2 < len(n) && n[i+2] >= '0' && n[i+2] <= '9' {
+			return n[:i]
+		}
+		if s, ok := strings.CutSuffix(n, "-max"); ok {
+			return s
+		}
+		if s, ok := strings.CutSuffix(n, "-min"); ok {
+			return s
+		}
+		return n
+	}
+	for _, n := range names {
+		count[stem(n)]++
+	}
+	for _, n := range names {
+		if count[stem(n)] > 1 {
+			n = stem(n)
+		}
+		if !seen[n] {
+			seen[n] = true
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func sayCodes(s *Session) (string, error) {
+	list := listing()
+	for i := len(codes) - 1; i >= 0; i-- {
+		list.Add(table.Text(fmt.Sprint(int(codes[i].code))), table.Text(codes[i].help))
+	}
+	said, err := s.listed(list)
+	return said + "\n" + s.wrap(`1, 2 and 5 are verdicts: they do not stop a script. 3, 4 and 130 do, 3 and 4 unless it runs
+with -keep-going. relaybench ends with the gravest, in the order 130 4 3 1 2 5.`), err
+}
+
+var helpLine = fmt.Sprintf(`Words are split as a POSIX shell does, with quotes and backslash. # at the start of a word
+begins a comment. ; anywhere outside quotes separates commands. Flags stand before or after
+arguments, with one dash or two.
+
+Inside double quotes a backslash keeps the next character, whatever it is, and is itself
+dropped; inside single quotes everything stands for itself.
+
+A comma makes a list where the value's type knows no comma, and a list makes one run for each
+value: --rate 200,500. Where it does, as in --mix errors=3,logs=1, a repeated flag makes the
+list. A flag that is repeated where a comma would do counts the last time.
+
+A line has at most %d bytes, and is UTF-8.`, line.Max)
+
+const helpLatency = `through    from when a send was due to when its stamp arrived upstream, behind the relay. It
+           alone shows saturation, so it comes first
+response   from when a send was due to its answer, so that a stall shows in full
+service    from the actual write to the answer
+
+Of accepted sends; refused ones apart. n is how many a row rests on: a quantile that n is too
+small for says so. Quantiles are within 1%, maximum and minimum are exact. A dash is a value
+that is not known, which is not zero. Relay answers before it has processed anything: response
+and service tell little of its work.`
+
+const helpLedger = `due      = sent + not sent
+sent     = accepted + refused (by status) + failed (by error)
+sent     = arrived + outcomes + refused without outcome + lost upstream + in flight + unaccounted
+
+By kind, in sends and in items (the elements of a container). A refused or failed send may
+have arrived all the same: the table shows both ends.
+  accepted      answered 2xx; no measure of work done
+  outcomes      reported by the relay as dropped, by reason
+  lost          answered 4xx, 429 or 500 by the upstream: the relay drops it without a word
+  in flight     missing, and the relay still worked when the drain was cut off
+  unaccounted   missing after the relay had settled or ended
+  repeats       came again (at-least-once delivery); never counted as items
+  surplus       came beyond what was sent
+No line is ever negative, zero is printed as zero, and a dash is not known.`
+
+const helpMethod = `1 check     before anything starts: relay, ports, files; the envelopes are built
+2 upstream  a fresh fake Sentry on a port of its own
+3 relay     a fresh relay in an empty folder of its own
+4 ready     healthy, and a warm-up envelope of each kind settled
+5 idle      the relay's CPU without load
+6 load      send k is due at start + k/rate, whatever the answers (open loop)
+7 drain     until all is accounted for, or nothing has come for --drain
+8 stop      SIGTERM, grace, SIGKILL
+9 report    saved, always: also of a cancelled, short or failed run
+
+Rates and latencies are of the load, CPU per envelope of load and drain. Ctrl-C stops a run,
+which is saved and marked cancelled; a second one kills the relay.`
