@@ -163,37 +163,39 @@ const warmSenders = 16
 func (x *run) warmUp(ctx context.Context) error {
 	ws := x.warmUps()
 	x.res.Pool.WarmUps = len(ws)
-	answers, err := x.sendWarmUps(ctx, ws)
-	if err != nil {
+	answers, all := make([]int, len(ws)), make([]int, len(ws))
+	for i := range all {
+		all[i] = i
+	}
+	if err := x.sendWarmUps(ctx, ws, all, answers); err != nil {
 		return err
 	}
 	left := func() []int { return x.unsettled(ws, answers) }
-	last, moved := -1, time.Now()
-	err = func() error {
-		tick := time.NewTicker(2 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			open := left()
-			if len(open) == 0 {
-				return nil
-			}
-			if len(open) != last {
-				last, moved = len(open), time.Now()
-			}
-			if time.Since(moved) > x.limits.warm {
-				return x.notSettled(ws, answers, open)
-			}
-			select {
-			case <-tick.C:
-			case <-x.died():
-				return x.death()
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+	last, moved, again := -1, time.Now(), time.Now()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for open := left(); len(open) > 0; open = left() {
+		if len(open) != last {
+			last, moved, again = len(open), time.Now(), time.Now()
 		}
-	}()
-	if err != nil {
-		return err
+		if time.Since(moved) > x.limits.warm {
+			return x.notSettled(ws, answers, open)
+		}
+		if time.Since(again) > warmAgain {
+			// What was accepted before the relay knew the project, and then dropped
+			// in silence (sessions over a quota), is refused when it comes again.
+			if err := x.sendWarmUps(ctx, ws, open, answers); err != nil {
+				return err
+			}
+			again = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-x.died():
+			return x.death()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	if len(x.up.Stats().Outcomes) == 0 {
 		return nil
@@ -205,8 +207,11 @@ func (x *run) warmUp(ctx context.Context) error {
 	})
 }
 
-// sendWarmUps sends all warm-ups over a few connections and gives the statuses.
-func (x *run) sendWarmUps(ctx context.Context, ws []warm) ([]int, error) {
+// warmAgain is after how long without progress what is not settled is sent again.
+const warmAgain = 5 * time.Second
+
+// sendWarmUps sends those warm-ups of ws that which names, over a few connections, and notes their statuses in answers.
+func (x *run) sendWarmUps(ctx context.Context, ws []warm, which, answers []int) error {
 	transport := &http.Transport{MaxConnsPerHost: warmSenders, MaxIdleConnsPerHost: warmSenders, DisableCompression: true,
 		DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext}
 	defer transport.CloseIdleConnections()
@@ -214,10 +219,9 @@ func (x *run) sendWarmUps(ctx context.Context, ws []warm) ([]int, error) {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	answers := make([]int, len(ws))
 	next := make(chan int)
 	var senders sync.WaitGroup
-	for range min(warmSenders, len(ws)) {
+	for range min(warmSenders, len(which)) {
 		senders.Go(func() {
 			for i := range next {
 				status, err := x.sendWarm(ctx, client, i, ws[i])
@@ -230,7 +234,7 @@ func (x *run) sendWarmUps(ctx context.Context, ws []warm) ([]int, error) {
 		})
 	}
 feed:
-	for i := range ws {
+	for _, i := range which {
 		select {
 		case next <- i:
 		case <-ctx.Done():
@@ -242,10 +246,7 @@ feed:
 	}
 	close(next)
 	senders.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return answers, nil
+	return context.Cause(ctx)
 }
 
 // sendWarm sends one warm-up until it is answered with something else than a
