@@ -53,7 +53,7 @@ var owned = []struct {
 	{"outcomes.batch_interval", 100, "the ledger needs outcomes before the drain ends"},
 	{"metrics.statsd", nil, "statsd is the run's to switch on, as it costs"},
 	{"sentry", map[string]any{"enabled": false}, "a relay under load must not report to Sentry"},
-	{"processing.enabled", false, "processing mode needs Kafka and Redis, which a run has not"},
+	{"processing.enabled", nil, "processing mode needs Kafka and Redis, which a run has not"},
 }
 
 // defaults are the keys that a run sets unless the plan's config or -E say otherwise.
@@ -228,6 +228,14 @@ func makeConfig(base tree, set []setting, upstream string, port int) tree {
 			config.remove(o.key)
 		} else {
 			config.set(o.key, o.value)
+		}
+	}
+	// Note: a section processing without these two is an error to Relay, even
+	// where it says nothing of Kafka; without the section, processing is off.
+	if processing, ok := child(config["processing"]); ok {
+		processing["enabled"] = false
+		if _, said := processing["kafka_config"]; !said {
+			processing["kafka_config"] = []any{}
 		}
 	}
 	config.set("relay.upstream", "http://"+upstream+"/")

@@ -35,9 +35,10 @@ type Message struct {
 // logbook keeps the end of a log and counts its warnings and errors, in bounded memory.
 type logbook struct {
 	mu     sync.Mutex
-	lines  [][]byte // a ring, each reused
-	next   int      // where in lines the next one goes
-	counts map[Message]uint64
+	lines  [][]byte           // a ring, each reused
+	next   int                // where in lines the next one goes
+	counts map[string]*uint64 // by level, a space and text as it came
+	key    []byte
 	parser lineParser
 }
 
@@ -72,14 +73,20 @@ func (l *logbook) add(line []byte) {
 	if level == "" {
 		return
 	}
-	m := Message{Level: level, Text: cut(text, messageText)}
-	if _, known := l.counts[m]; !known && len(l.counts) >= logMessages {
-		m.Text = otherMessages
+	l.key = append(append(append(l.key[:0], level...), ' '), text[:min(len(text), messageText)]...)
+	n, known := l.counts[string(l.key)]
+	if !known && len(l.counts) >= logMessages {
+		l.key = append(append(append(l.key[:0], level...), ' '), otherMessages...)
+		n, known = l.counts[string(l.key)]
 	}
-	if l.counts == nil {
-		l.counts = map[Message]uint64{}
+	if !known {
+		if l.counts == nil {
+			l.counts = map[string]*uint64{}
+		}
+		n = new(uint64)
+		l.counts[string(l.key)] = n
 	}
-	l.counts[m]++
+	*n++
 }
 
 func (l *logbook) tail(n int) []string {
@@ -101,9 +108,9 @@ func (l *logbook) messages() []Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make([]Message, 0, len(l.counts))
-	for m, n := range l.counts {
-		m.Count = n
-		all = append(all, m)
+	for key, n := range l.counts {
+		level, text, _ := strings.Cut(key, " ")
+		all = append(all, Message{level, strings.ToValidUTF8(text, "?"), *n})
 	}
 	sort.Slice(all, func(i, j int) bool {
 		a, b := all[i], all[j]
@@ -136,7 +143,8 @@ var (
 )
 
 // parse is the level, WARN or ERROR, and the message of a line; level is "" for any other line.
-func (p *lineParser) parse(line []byte) (level, text string) {
+// text may alias line or the parser's memory.
+func (p *lineParser) parse(line []byte) (level string, text []byte) {
 	if len(line) > 0 && line[0] == '{' {
 		switch {
 		case bytes.Contains(line, jsonError):
@@ -144,45 +152,45 @@ func (p *lineParser) parse(line []byte) (level, text string) {
 		case bytes.Contains(line, jsonWarn):
 			level = "WARN"
 		default:
-			return "", ""
+			return "", nil
 		}
 		return p.parseJSON(line, level)
 	}
 	if i := bytes.Index(line, panicked); i >= 0 && bytes.HasPrefix(line, []byte("thread '")) {
-		return "ERROR", "panicked at " + strings.TrimSuffix(string(line[i+len(panicked):]), ":")
+		return "ERROR", bytes.TrimSuffix(line[i+len("' "):], []byte(":"))
 	}
 	// TIME LEVEL TARGET: MESSAGE
 	_, rest, _ := bytes.Cut(line, []byte(" "))
 	word, rest, _ := bytes.Cut(bytes.TrimLeft(rest, " "), []byte(" "))
 	if level = string(word); level != "ERROR" && level != "WARN" {
-		return "", ""
+		return "", nil
 	}
 	if target, message, ok := bytes.Cut(rest, []byte(": ")); ok && !bytes.ContainsAny(target, " ") {
 		rest = message
 	}
-	return level, string(rest)
+	return level, rest
 }
 
-func (p *lineParser) parseJSON(line []byte, level string) (string, string) {
+func (p *lineParser) parseJSON(line []byte, level string) (string, []byte) {
 	v, err := p.json.ParseBytes(line)
 	if err != nil { // it was cut: what stands of its message will do
 		_, rest, ok := bytes.Cut(line, jsonText)
 		if !ok {
-			return level, "(a line that was cut)"
+			return level, []byte("(a line that was cut)")
 		}
 		end := bytes.IndexByte(rest, '"')
 		if end < 0 {
 			end = len(rest)
 		}
-		return level, string(rest[:end])
+		return level, rest[:end]
 	}
 	if string(v.GetStringBytes("level")) != level {
-		return "", "" // it stood in a message
+		return "", nil // it stood in a message
 	}
 	for _, key := range []string{"message", "error"} {
 		if text := v.GetStringBytes(key); len(text) > 0 {
-			return level, string(text)
+			return level, text
 		}
 	}
-	return level, "(no message)"
+	return level, []byte("(no message)")
 }
