@@ -2,20 +2,42 @@ package commands
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
+	"relaybench/commands/table"
 	"relaybench/harness/relay"
 	"relaybench/store"
 )
 
-// figure is a metric in a summary, and how it is said.
-type figure struct{ metric, say string }
+// summaryFigures are the metrics of a summary, line by line: {NAME} stands for the value of a metric.
+var summaryFigures = []struct{ head, say string }{
+	{"rates", "sent {sent-rate} of {due-rate} due · accepted {accepted-rate} · forwarded {forwarded-rate}"},
+	{"bytes", "pushed {pushed-bytes-rate} · accepted {accepted-bytes-rate} · arrived {arrived-share} of expected items"},
+	{"relay CPU", "{cpu-per-envelope} per handled send, {cpu-per-item} per item, at {sent-rate} · idle {idle-cores}"},
+	{"memory", "{rss-start} at the start · peak {rss-peak} · {rss-drained} drained · efficiency {memory-efficiency}"},
+	{"backlog", "{backlog-end} at the end of the load, growing by {backlog-slope} · drained in {drain-time}"},
+	{"harness", "{harness-cpu-per-send} of CPU a send, {harness-share} of the relay's · lateness p99 {late-p99}"},
+}
 
-// summaryFigures are the metrics of a summary, line by line.
-var summaryFigures = []struct {
-	head    string
-	figures []figure
-}{}
+// metricName is a {NAME} in a line of summaryFigures.
+var metricName = regexp.MustCompile(`\{[^}]+\}`)
+
+// figuresTable is the metrics of a summary.
+func figuresTable(r *store.Report) *table.Table {
+	t := &table.Table{Columns: []table.Column{{}, {Wrap: true}}}
+	for _, l := range summaryFigures {
+		t.Add(table.Text(l.head), table.Text(metricName.ReplaceAllStringFunc(l.say, func(name string) string {
+			m := store.FindMetric(strings.Trim(name, "{}"))
+			if m == nil {
+				return table.Dash
+			}
+			v, ok := m.Of(r)
+			return metricCell(v, ok, m.Unit).String()
+		})))
+	}
+	return t
+}
 
 // finePrint is what has to be known of how the figures were obtained: those lines that apply.
 func finePrint(r *store.Report) []string {
@@ -41,7 +63,7 @@ func finePrint(r *store.Report) []string {
 	if hasKind(r, "sessions") {
 		add("sessions are forwarded as they are, not turned into metrics")
 	}
-	if r.Provenance.Relay.Form != relay.FormNone {
+	if f := r.Provenance.Relay.Form; f == relay.FormPath || f == relay.FormStandIn {
 		add("outcomes of every sort are on, at a small cost to the relay")
 	}
 	if res.Pool.WarmUps > 0 {

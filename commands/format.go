@@ -19,7 +19,16 @@ func quantity(v float64, unit string) string {
 		return byteSize(v)
 	case "B/s":
 		return byteSize(v) + "/s"
-	case "":
+	case "%":
+		return percent(v / 100)
+	case "sends/s":
+		if v != math.Trunc(v) && math.Abs(v) < 9999.5 && math.Abs(v) >= 9.995 {
+			return strconv.FormatFloat(v, 'f', 1, 64) + "/s" // 199.7 is not 200
+		}
+		return figures(v) + "/s"
+	case "/min":
+		return figures(v) + unit
+	case "", "sends", "items":
 		return figures(v)
 	}
 	return figures(v) + " " + unit

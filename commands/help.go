@@ -140,12 +140,23 @@ func flagHelp(f *pflag.Flag) (name, help string) {
 	return name, help
 }
 
-// wrap wraps each line of a text that was written for 90 columns to the screen.
+// proseWidth is how wide prose is where no screen says so.
+const proseWidth = 100
+
+// wrap wraps the lines of a text that are wider than the screen.
 func (s *Session) wrap(t string) string {
-	if s.client.Width <= 0 || text.LongestLineLen(t) <= s.client.Width {
+	width := s.client.Width
+	if width <= 0 {
+		width = proseWidth
+	}
+	if text.LongestLineLen(t) <= width {
 		return t
 	}
-	return text.WrapSoft(t, s.client.Width)
+	lines := strings.Split(text.WrapSoft(t, width), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (s *Session) helpTopic(t topic) error {

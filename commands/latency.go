@@ -54,12 +54,11 @@ func spans(r *store.Report, byKind bool) []spanRow {
 	return rows
 }
 
-// spanSays is what a span goes from and to.
+// spanSays is what the spans of a summary go from and to.
 var spanSays = map[string]string{
 	"through":  "through: due to upstream",
 	"response": "response: due to answer",
 	"service":  "service: write to answer",
-	"lateness": "lateness: due to write",
 }
 
 // few marks a quantile that its sends are too few for.
@@ -76,7 +75,11 @@ func latencyTable(rows []spanRow, whole bool) *table.Table {
 	}
 	t.Columns = append(t.Columns, table.Column{Key: "max_ns", Head: "max", Right: true}, table.Column{Key: "n", Right: true})
 	for _, r := range rows {
-		cells := []table.Cell{table.Text(r.span).As(spanSays[r.span]), table.Text(r.of)}
+		name := table.Text(r.span)
+		if !whole {
+			name = name.As(spanSays[r.span])
+		}
+		cells := []table.Cell{name, table.Text(r.of)}
 		if whole {
 			kind := table.Cell{}
 			if r.kind != "" {

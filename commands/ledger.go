@@ -57,7 +57,7 @@ func holds(r *result.Row) bool { return r.Items.Due != r.Sends.Due || r.Items.Se
 // summaryLedger is the ledger for a summary: the lines that are looked at
 // first; what the others say, ledgerNotes does.
 func summaryLedger(l result.Ledger) *table.Table {
-	keys := []string{"due", "sent", "accepted", "refused", "failed", "arrived", "outcomes", "lost", "unaccounted"}
+	keys := []string{"due", "sent", "accepted", "refused", "failed", "arrived", "outcomes", "unaccounted"}
 	t := &table.Table{Columns: []table.Column{{Key: "kind", Head: "ledger"}}}
 	for _, k := range keys {
 		t.Columns = append(t.Columns, table.Column{Key: k, Right: true})
@@ -91,19 +91,20 @@ func ledgerNotes(l result.Ledger) []string {
 			notes = append(notes, count(n)+" "+what)
 		}
 	}
-	var reasons []string
+	reasons := map[string]uint64{}
 	for _, o := range t.Outcomes {
-		reasons = append(reasons, fmt.Sprintf("%s %s", count(o.Quantity), outcomeText(o)))
+		reasons[outcomeText(o)] += o.Quantity
 	}
-	if len(reasons) > 0 {
-		notes = append(notes, "outcomes, in items: "+strings.Join(firstOf(reasons, 4), ", "))
+	if s := tallied(reasons, " "); s != "" {
+		notes = append(notes, "outcomes, in items: "+s)
 	}
-	if s := answers(t.Refused); s != "" {
+	if s := tallied(t.Refused, " × "); s != "" {
 		notes = append(notes, "refused: "+s)
 	}
-	if s := answers(t.Failed); s != "" {
+	if s := tallied(t.Failed, " × "); s != "" {
 		notes = append(notes, "failed: "+s)
 	}
+	add(t.Sends.Lost, "lost upstream: answered there with 4xx or 500")
 	add(t.Sends.RefusedSilent, "refused with an answer that makes no outcome")
 	add(t.Sends.InFlight, "in flight when the drain was cut off")
 	add(t.ArrivedRefused, "arrived though they were refused")
@@ -132,23 +133,23 @@ func outcomeText(o result.Outcome) string {
 	return outcomeName(o.Outcome) + " (" + table.Clean(o.Reason) + ")"
 }
 
-// answers are counts by answer, as text.
-func answers(counts map[string]uint64) string {
+// tallied are counts by name, as text.
+func tallied(counts map[string]uint64, by string) string {
 	var parts []string
 	for _, name := range sorted(counts) {
 		if counts[name] > 0 {
-			parts = append(parts, count(counts[name])+" × "+name)
+			parts = append(parts, count(counts[name])+by+name)
 		}
 	}
-	return strings.Join(firstOf(parts, 4), ", ")
+	return strings.Join(firstOf(parts, 4, "more"), ", ")
 }
 
 // firstOf is at most n of the texts, and how many more there are.
-func firstOf(texts []string, n int) []string {
+func firstOf(texts []string, n int, more string) []string {
 	if len(texts) <= n {
 		return texts
 	}
-	return append(slices.Clone(texts[:n]), fmt.Sprintf("%d more", len(texts)-n))
+	return append(slices.Clone(texts[:n]), fmt.Sprintf("%d %s", len(texts)-n, more))
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -104,6 +105,11 @@ func relayRecord(p relay.Program) *table.Table {
 	r.Field("size_bytes", "size, bytes", size)
 	r.Field("branch", "branch", optional(p.Branch))
 	r.Field("revision", "revision", optional(p.Revision))
+	date := table.Cell{}
+	if !p.RevisionDate.IsZero() {
+		date = table.Text(p.RevisionDate.Format(time.RFC3339))
+	}
+	r.Field("revision_date", "revision's date", date)
 	r.Field("dirty", "tree is dirty", dirty)
 	r.Field("profile", "profile", optional(p.Profile))
 	return r

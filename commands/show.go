@@ -126,10 +126,10 @@ func (s *Session) showLatency(r *store.Report) error {
 
 func (s *Session) showSamples(r *store.Report) error {
 	t := &table.Table{Columns: []table.Column{
-		{Key: "at_ns", Head: "at", Right: true}, {Key: "step"}, {Key: "due", Right: true}, {Key: "sent", Right: true},
-		{Key: "accepted", Right: true}, {Key: "refused", Right: true}, {Key: "failed", Right: true}, {Key: "arrived", Right: true},
-		{Key: "outcomes", Right: true}, {Key: "backlog", Right: true},
-		{Key: "relay_cpu_ns", Head: "relay CPU", Right: true}, {Key: "relay_rss_bytes", Head: "RSS", Right: true}, {Key: "threads", Right: true},
+		{Key: "at_ns", Head: "at", Right: true}, {Key: "step"}, {Key: "due", Data: true}, {Key: "sent", Right: true},
+		{Key: "accepted", Data: true}, {Key: "refused", Right: true}, {Key: "failed", Right: true}, {Key: "arrived", Right: true},
+		{Key: "outcomes", Data: true}, {Key: "backlog", Right: true},
+		{Key: "relay_cpu_ns", Head: "relay CPU", Right: true}, {Key: "relay_rss_bytes", Head: "RSS", Right: true}, {Key: "threads", Data: true},
 		{Key: "harness_cpu_ns", Head: "own CPU", Right: true}, {Key: "late_max_ns", Head: "late", Right: true}, {Key: "open", Right: true},
 	}}
 	seen := func(v int64, text func(float64) string) table.Cell {
@@ -162,7 +162,13 @@ func (s *Session) showConfig(r *store.Report) error {
 }
 
 func (s *Session) showHost(r *store.Report) error {
-	h, b := r.Provenance.Host, r.Provenance.Bench
+	t := hostRecord(r.Provenance.Host)
+	benchFields(t, r.Provenance.Bench)
+	return s.print(t)
+}
+
+// hostRecord is what is known of a machine.
+func hostRecord(h result.Host) *table.Table {
 	t := table.Record()
 	t.Field("name", "name", optional(h.Name))
 	t.Field("cpu", "CPU", optional(h.CPU))
@@ -176,11 +182,15 @@ func (s *Session) showHost(r *store.Report) error {
 	t.Field("cgroup_cpus", "CPUs of the cgroup", table.Float(h.CgroupCPU, h.CgroupCPU > 0))
 	t.Field("cgroup_memory_bytes", "memory of the cgroup", table.Float(float64(h.CgroupMemory), h.CgroupMemory > 0).As(byteSize(float64(h.CgroupMemory))))
 	t.Field("load1", "load average before", table.Float(h.Load1, h.OS != ""))
+	return t
+}
+
+// benchFields are what is known of relaybench itself.
+func benchFields(t *table.Table, b result.Bench) {
 	t.Field("relaybench", "relaybench", optional(b.Version))
 	t.Field("relaybench_revision", "its revision", optional(b.Revision))
 	t.Field("payload", "its payloads' version", table.Int(b.Payload))
 	t.Field("go", "Go", optional(b.Go))
-	return s.print(t)
 }
 
 func (s *Session) showLog(r *store.Report) error {

@@ -33,13 +33,19 @@ type reportJSON struct {
 	Started    time.Time             `json:"started"`
 	Ended      time.Time             `json:"ended"`
 	Plan       map[string]string     `json:"plan"`
-	Provenance result.Provenance     `json:"provenance"`
+	Provenance provenanceJSON        `json:"provenance"`
 	Outcome    runJSON               `json:"run"`
 	Metrics    map[string]metricJSON `json:"metrics"`
 	Latency    *table.Table          `json:"latency"`
 	Ledger     ledgerJSON            `json:"ledger"`
 	Marks      []markJSON            `json:"marks"`
 	FinePrint  []string              `json:"fine_print"`
+}
+
+type provenanceJSON struct {
+	Relay *table.Table `json:"relay"`
+	Host  *table.Table `json:"host"`
+	Bench *table.Table `json:"bench"`
 }
 
 // runJSON is how a run ended.
@@ -64,9 +70,12 @@ type markJSON struct {
 
 func newReportJSON(r *store.Report, marks []store.Marked) reportJSON {
 	res := r.Result
-	j := reportJSON{ID: r.ID, Started: res.Started, Ended: res.Ended, Plan: r.Plan, Provenance: r.Provenance,
-		Outcome: runJSON{res.Cancelled, res.Failed, res.FailedStep, string(res.Drain)},
-		Metrics: map[string]metricJSON{}, Latency: latencyTable(spans(r, true), true), Ledger: newLedgerJSON(result.LedgerOf(res)),
+	bench := table.Record()
+	benchFields(bench, r.Provenance.Bench)
+	j := reportJSON{ID: r.ID, Started: res.Started, Ended: res.Ended, Plan: r.Plan,
+		Provenance: provenanceJSON{relayRecord(relay.Program(r.Provenance.Relay)), hostRecord(r.Provenance.Host), bench},
+		Outcome:    runJSON{res.Cancelled, res.Failed, res.FailedStep, string(res.Drain)},
+		Metrics:    map[string]metricJSON{}, Latency: latencyTable(spans(r, true), true), Ledger: newLedgerJSON(result.LedgerOf(res)),
 		Marks: []markJSON{}, FinePrint: finePrint(r)}
 	for i := range store.Metrics {
 		m := &store.Metrics[i]
@@ -131,7 +140,7 @@ func (s *Session) summary(r *store.Report, marks []store.Marked) error {
 		if err := summaryLedger(ledger).Text(&b, s.client.Width); err != nil {
 			return err
 		}
-		for _, n := range firstOf(ledgerNotes(ledger), 5) {
+		for _, n := range firstOf(ledgerNotes(ledger), 5, "more: show "+r.ID+" ledger") {
 			line(n)
 		}
 		b.WriteByte('\n')
@@ -150,25 +159,32 @@ func (s *Session) summary(r *store.Report, marks []store.Marked) error {
 		line(text)
 	}
 	b.WriteByte('\n')
-	line(strings.Join(finePrint(r), " · "))
+	for _, l := range finePrint(r) {
+		line(l)
+	}
 	return s.printf("%s", b.String())
 }
 
 // title says what ran.
 func title(r *store.Report) string {
 	program := relay.Program(r.Provenance.Relay)
-	load := r.Plan["rate"] + "/s"
+	load := "at " + r.Plan["rate"] + "/s"
 	if r.Plan["rate"] == "max" {
 		load = "flat out"
 	}
-	return fmt.Sprintf("%s: %s %s for %s", table.Clean(program.String()), r.Plan["mix"], load, r.Plan["duration"])
+	name := strings.TrimSuffix(program.String(), " ("+program.Path+")")
+	return table.Clean(fmt.Sprintf("%s: %s %s for %s", name, r.Plan["mix"], load, r.Plan["duration"]))
 }
 
 // subtitle says where the report is, how the run ended where it did not end
 // well, and which knobs are not at their default.
 func subtitle(r *store.Report) []string {
 	res := r.Result
-	lines := []string{fmt.Sprintf("report %s, %s on %s", r.ID, res.Started.Local().Format("2006-01-02 15:04:05"), r.Provenance.Host.Name)}
+	where := fmt.Sprintf("report %s, %s on %s", r.ID, res.Started.Local().Format("2006-01-02 15:04:05"), r.Provenance.Host.Name)
+	if r.Provenance.Relay.Form == relay.FormPath {
+		where += ", " + r.Provenance.Relay.Path
+	}
+	lines := []string{table.Clean(where)}
 	var knobs []string
 	for _, name := range append(plan.KnobNames(), settings(r.Plan)...) {
 		if slices.Contains([]string{"duration", "rate", "mix"}, name) {
@@ -200,27 +216,6 @@ func settings(record map[string]string) []string {
 		}
 	}
 	return keys
-}
-
-// figuresTable is the metrics of a summary, a few to a line.
-func figuresTable(r *store.Report) *table.Table {
-	t := &table.Table{Columns: []table.Column{{}, {Wrap: true}}}
-	value := func(name string) string {
-		m := store.FindMetric(name)
-		if m == nil {
-			return table.Dash
-		}
-		v, ok := m.Of(r)
-		return metricCell(v, ok, m.Unit).String()
-	}
-	for _, l := range summaryFigures {
-		var parts []string
-		for _, f := range l.figures {
-			parts = append(parts, fmt.Sprintf(f.say, value(f.metric)))
-		}
-		t.Add(table.Text(l.head), table.Text(strings.Join(parts, " · ")))
-	}
-	return t
 }
 
 // painter colours text, or not: meaning is never in the colour alone.

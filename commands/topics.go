@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"relaybench/commands/line"
@@ -87,36 +88,24 @@ func unfit(metrics []string) string {
 	case metrics[0] == "*":
 		return "makes every metric unfit"
 	}
-	return "makes unfit " + strings.Join(families(metrics), ", ")
+	return "makes unfit " + strings.Join(grouped(metrics), ", ")
 }
 
-// families shortens names of metrics that differ in their last part:
-// through-p50, through-p90 … are through.
-func families(names []string) []string {
+// grouped are names of metrics, those of a whole group by the group's name.
+func grouped(names []string) []string {
+	size, in := map[store.Group]int{}, map[store.Group]int{}
+	for _, m := range store.Metrics {
+		size[m.Group]++
+		if slices.Contains(names, m.Name) {
+			in[m.Group]++
+		}
+	}
 	var out []string
-	seen := map[string]bool{}
-	count := map[string]int{}
-	stem := func(n string) string {
-		if i := strings.LastIndex(n, "-p"); i > 0 && i+2 < len(n) && n[i+2] >= '0' && n[i+2] <= '9' {
-			return n[:i]
-		}
-		if s, ok := strings.CutSuffix(n, "-max"); ok {
-			return s
-		}
-		if s, ok := strings.CutSuffix(n, "-min"); ok {
-			return s
-		}
-		return n
-	}
 	for _, n := range names {
-		count[stem(n)]++
-	}
-	for _, n := range names {
-		if count[stem(n)] > 1 {
-			n = stem(n)
+		if m := store.FindMetric(n); m != nil && in[m.Group] == size[m.Group] {
+			n = string(m.Group)
 		}
-		if !seen[n] {
-			seen[n] = true
+		if !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}

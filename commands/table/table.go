@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -21,6 +22,7 @@ type Column struct {
 	Head  string // what a person reads; empty: Key
 	Right bool   // align right, as numbers are
 	Wrap  bool   // may be wrapped where the table is wider than the screen
+	Data  bool   // for programs only: not in the text
 }
 
 // Table is rows under columns.
@@ -50,48 +52,106 @@ const (
 )
 
 // Text writes the table for a person, at most width wide; 0: as wide as it is.
-// Columns that may be are wrapped, then lines are cut.
+// Where it is too wide, columns that may be are wrapped; where that is not
+// enough, the columns that have no room stand below, the first one repeated.
 func (t *Table) Text(w io.Writer, width int) error {
 	if t.Single {
 		t = t.turned()
 	}
+	t = t.read()
+	widths := t.fit(width)
+	for from := 0; ; {
+		to, room := from+1, width-widths[0]
+		if from == 0 {
+			room += widths[0]
+		}
+		for room -= widths[from]; to < len(widths) && (width <= 0 || room >= len(gap)+widths[to]); to++ {
+			room -= len(gap) + widths[to]
+		}
+		columns := []int{}
+		if from > 0 {
+			columns = append(columns, 0)
+		}
+		for i := from; i < to; i++ {
+			columns = append(columns, i)
+		}
+		if err := t.render(w, columns, widths, width); err != nil || to >= len(widths) {
+			return err
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+		from = to
+	}
+}
+
+// render writes some of the columns; what is wider than width is cut.
+func (t *Table) render(w io.Writer, columns, widths []int, width int) error {
 	p := pretty.NewWriter()
+	whole := -len(gap)
+	for _, i := range columns {
+		whole += widths[i] + len(gap)
+	}
+	if whole <= width {
+		width = 0 // it would be cut for the last column's gap, which is not printed
+	}
 	p.SetStyle(pretty.Style{
 		Box:     pretty.BoxStyle{PaddingRight: gap, UnfinishedRow: "…"},
 		Options: pretty.Options{},
 		Size:    pretty.SizeOptions{WidthMax: width},
 	})
 	p.SuppressTrailingSpaces()
-	widths := t.fit(width)
-	configs := make([]pretty.ColumnConfig, len(t.Columns))
-	head := make(pretty.Row, len(t.Columns))
-	for i, c := range t.Columns {
-		configs[i] = pretty.ColumnConfig{Number: i + 1}
+	var configs []pretty.ColumnConfig
+	var head pretty.Row
+	headed := false
+	for n, i := range columns {
+		c := t.Columns[i]
+		config := pretty.ColumnConfig{Number: n + 1}
 		if c.Right {
-			configs[i].Align, configs[i].AlignHeader = text.AlignRight, text.AlignRight
+			config.Align, config.AlignHeader = text.AlignRight, text.AlignRight
 		}
 		if c.Wrap {
-			configs[i].WidthMax, configs[i].WidthMaxEnforcer = widths[i], text.WrapSoft
+			config.WidthMax, config.WidthMaxEnforcer = widths[i], text.WrapSoft
 		}
-		head[i] = c.head()
+		configs = append(configs, config)
+		head = append(head, c.head())
+		headed = headed || c.head() != ""
 	}
 	p.SetColumnConfigs(configs)
-	if len(t.Columns) > 0 && t.Columns[0].Key != "" {
+	if headed {
 		p.AppendHeader(head)
 	}
 	for _, cells := range t.Rows {
-		row := make(pretty.Row, len(cells))
-		for i, c := range cells {
-			s := c.String()
-			if c.paint != nil {
-				s = c.paint(s)
+		var row pretty.Row
+		for _, i := range columns {
+			s := cells[i].String()
+			if cells[i].paint != nil {
+				s = cells[i].paint(s)
 			}
-			row[i] = s
+			row = append(row, s)
 		}
 		p.AppendRow(row)
 	}
 	_, err := fmt.Fprintln(w, p.Render())
 	return err
+}
+
+// read is the table without columns for programs only.
+func (t *Table) read() *Table {
+	if !slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Data }) {
+		return t
+	}
+	out := &Table{Rows: make([][]Cell, len(t.Rows))}
+	for i, c := range t.Columns {
+		if c.Data {
+			continue
+		}
+		out.Columns = append(out.Columns, c)
+		for j, row := range t.Rows {
+			out.Rows[j] = append(out.Rows[j], row[i])
+		}
+	}
+	return out
 }
 
 // turned is a table of one row as one of two columns without heads.
@@ -122,6 +182,7 @@ func (t *Table) fit(width int) []int {
 		}
 		total += widths[i] + len(gap)
 	}
+	total -= len(gap)
 	for width > 0 && total > width {
 		widest := -1
 		for i, c := range t.Columns {

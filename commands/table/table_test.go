@@ -46,6 +46,11 @@ func TestTextFits(t *testing.T) {
 				t.Errorf("width %d: a line is %d wide: %q", width, got, l)
 			}
 		}
+		for _, part := range []string{"1.50 ms", "18446744073709551615", "sent"} {
+			if width >= 40 && !strings.Contains(b.String(), part) {
+				t.Errorf("width %d: %q is not there:\n%s", width, part, b.String())
+			}
+		}
 		if width >= 50 && !strings.Contains(b.String(), "umlaut") {
 			t.Errorf("width %d: a wrapped cell lost its end:\n%s", width, b.String())
 		}
@@ -133,5 +138,38 @@ func TestRecord(t *testing.T) {
 		if d := cmp.Diff(tt.want, b.String()); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", tt.name, d)
 		}
+	}
+}
+
+func TestData(t *testing.T) {
+	tab := &Table{Columns: []Column{{Key: "a"}, {Key: "b", Data: true}, {Key: "c"}}}
+	tab.Add(Int(1), Int(2), Int(3))
+	var text, data strings.Builder
+	if err := tab.Text(&text, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := tab.CSV(&data); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := text.String()+data.String(), "a  c\n1  3\na,b,c\n1,2,3\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	tab := &Table{Columns: []Column{{Key: "kind"}, {Key: "first", Right: true}, {Key: "second", Right: true}, {Key: "third", Right: true}}}
+	tab.Add(Text("errors"), Uint(1), Uint(2), Uint(3))
+	var b strings.Builder
+	if err := tab.Text(&b, 21); err != nil {
+		t.Fatal(err)
+	}
+	want := `kind    first  second
+errors      1       2
+
+kind    third
+errors      3
+`
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
 	}
 }
