@@ -138,8 +138,8 @@ func TestLedgerTotal(t *testing.T) {
 	}}
 	got := LedgerOf(r)
 	want := Row{
-		Sends: known(Lines{Due: 14, NotSent: 2, Sent: 12, Accepted: 6, Refused: 2, Failed: 4, Arrived: 8, Outcomes: 2, Unaccounted: 2}),
-		Items: known(Lines{Due: 50, NotSent: 20, Sent: 30, Accepted: 15, Refused: 2, Failed: 13, Arrived: 26, Outcomes: 12, Unaccounted: 2, Surplus: 10}),
+		Sends:   known(Lines{Due: 14, NotSent: 2, Sent: 12, Accepted: 6, Refused: 2, Failed: 4, Arrived: 8, Outcomes: 2, Unaccounted: 2}),
+		Items:   known(Lines{Due: 50, NotSent: 20, Sent: 30, Accepted: 15, Refused: 2, Failed: 13, Arrived: 26, Outcomes: 12, Unaccounted: 2, Surplus: 10}),
 		Refused: map[string]uint64{"413 Request Entity Too Large": 2}, Failed: map[string]uint64{"timeout": 4},
 		Outcomes: []Outcome{{1, 1, "localhost", 5}, {3, 1, "no_data", 7}},
 		Repeats:  3, ArrivedRefused: 1, ArrivedFailed: 2, MissingFailed: 2, NotConnected: 2,
