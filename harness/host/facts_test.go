@@ -1,0 +1,112 @@
+package host
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"testing"
+	"testing/fstest"
+)
+
+func TestFacts(t *testing.T) {
+	got := Facts(t.Context(), "")
+	if want, _ := os.Hostname(); got.Name != want {
+		t.Errorf("name: got %q, want %q", got.Name, want)
+	}
+	if got.OS != runtime.GOOS || got.CPUs != runtime.NumCPU() {
+		t.Errorf("got %s with %d CPUs, want %s with %d", got.OS, got.CPUs, runtime.GOOS, runtime.NumCPU())
+	}
+	if got.Memory < 64<<20 || got.Memory > 1<<50 {
+		t.Errorf("memory: got %d bytes", got.Memory)
+	}
+	if got.Kernel == "" {
+		t.Error("no kernel")
+	}
+	if got.Load1 < 0 || got.CgroupCPU < 0 {
+		t.Errorf("got load %v, CPUs of the cgroup %v", got.Load1, got.CgroupCPU)
+	}
+	if got := Facts(t.Context(), "bench1").Name; got != "bench1" {
+		t.Errorf("named: got %q, want bench1", got)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := Facts(ended, "").CPUs; got != runtime.NumCPU() {
+		t.Errorf("after the end of ctx: got %d CPUs, want %d", got, runtime.NumCPU())
+	}
+}
+
+func files(of map[string]string) fstest.MapFS {
+	m := fstest.MapFS{}
+	for name, text := range of {
+		m[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return m
+}
+
+const mounts = `22 28 0:20 / /proc rw,nosuid shared:5 - proc proc rw
+30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
+`
+
+func TestCgroupLimits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		files  map[string]string
+		cpus   float64
+		memory uint64
+	}{
+		{"nothing", nil, 0, 0},
+		{"version 1", map[string]string{"proc/self/cgroup": "4:memory:/a\n1:cpu:/\n", "proc/self/mountinfo": mounts, "sys/fs/cgroup/memory.max": "7"}, 0, 0},
+		{"version 2 not mounted", map[string]string{"proc/self/cgroup": "0::/a\n", "proc/self/mountinfo": "\nx\n", "sys/fs/cgroup/a/memory.max": "7"}, 0, 0},
+		{"no limit", map[string]string{"proc/self/cgroup": "0::/a\n", "proc/self/mountinfo": mounts,
+			"sys/fs/cgroup/a/cpu.max": "max 100000\n", "sys/fs/cgroup/a/memory.max": "max\n"}, 0, 0},
+		{"its own", map[string]string{"proc/self/cgroup": "1:name=systemd:/\n0::/a\n", "proc/self/mountinfo": mounts,
+			"sys/fs/cgroup/a/cpu.max": "150000 100000\n", "sys/fs/cgroup/a/memory.max": "536870912\n"}, 1.5, 512 << 20},
+		{"the least of those above", map[string]string{"proc/self/cgroup": "0::/a/b/c\n", "proc/self/mountinfo": mounts,
+			"sys/fs/cgroup/a/b/c/cpu.max": "max 100000", "sys/fs/cgroup/a/b/cpu.max": "400000 100000", "sys/fs/cgroup/a/cpu.max": "50000 100000",
+			"sys/fs/cgroup/a/b/memory.max": "1000", "sys/fs/cgroup/a/memory.max": "2000"}, 0.5, 1000},
+		{"a namespace's root", map[string]string{"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mounts,
+			"sys/fs/cgroup/cpu.max": "200000 100000", "sys/fs/cgroup/memory.max": "1000"}, 2, 1000},
+		{"outside the namespace", map[string]string{"proc/self/cgroup": "0::/../../x\n", "proc/self/mountinfo": mounts,
+			"sys/fs/cgroup/memory.max": "1000"}, 0, 1000},
+		{"rubbish", map[string]string{"proc/self/cgroup": "0::/a\n", "proc/self/mountinfo": mounts,
+			"sys/fs/cgroup/a/cpu.max": "1 0", "sys/fs/cgroup/cpu.max": "-1 x", "sys/fs/cgroup/a/memory.max": "-5"}, 0, 0},
+	} {
+		cpus, memory := cgroupLimits(files(c.files))
+		if cpus != c.cpus || memory != c.memory {
+			t.Errorf("%s: got %v CPUs, %d bytes, want %v, %d", c.name, cpus, memory, c.cpus, c.memory)
+		}
+	}
+}
+
+func TestDistribution(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"etc/os-release", "NAME=\"Debian GNU/Linux\"\nID=debian\nVERSION_ID=\"13\"\n# x\n\n", "debian 13"},
+		{"usr/lib/os-release", "ID='arch'\n", "arch"},
+	} {
+		if got := distribution(t.Context(), files(map[string]string{c.name: c.text})); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestGovernor(t *testing.T) {
+	const dir = "sys/devices/system/cpu/"
+	for _, c := range []struct {
+		files map[string]string
+		want  string
+	}{
+		{nil, ""},
+		{map[string]string{dir + "cpu0/cpufreq/scaling_governor": "powersave\n", dir + "cpu12/cpufreq/scaling_governor": "powersave\n"}, "powersave"},
+		{map[string]string{dir + "cpu0/cpufreq/scaling_governor": "powersave\n", dir + "cpu1/cpufreq/scaling_governor": "performance\n"}, "performance,powersave"},
+	} {
+		if got := governor(files(c.files)); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+func BenchmarkFacts(b *testing.B) {
+	for b.Loop() {
+		Facts(b.Context(), "")
+	}
+}
