@@ -90,18 +90,22 @@ func cut(s string, n int) string {
 }
 
 // bounded is a buffer that takes at most answerLimit bytes.
+//
+// Note: bytes.Buffer is not embedded: its ReadFrom would go round Write.
 type bounded struct {
-	bytes.Buffer
+	buf  bytes.Buffer
 	over bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > answerLimit {
+	if b.buf.Len()+len(p) > answerLimit {
 		b.over = true
 		return 0, errTooLong
 	}
-	return b.Buffer.Write(p)
+	return b.buf.Write(p)
 }
+
+func (b *bounded) String() string { return b.buf.String() }
 
 // scrubbed is a relay's environment: ours, without what would change a relay
 // behind the config's back. Relay reads RELAY_*, SHUTDOWN_TIMEOUT, HOSTNAME
