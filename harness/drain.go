@@ -14,7 +14,7 @@ const quietCPU = 0.05
 // for the plan's drain time. It outlives ctx, for the sake of what was sent, but then for no longer than that time.
 func (x *run) drain(ctx context.Context) error {
 	x.res.Drain = x.awaitDrain(ctx)
-	x.res.DrainEnd = x.now()
+	x.res.DrainEnd = max(x.now(), x.res.LoadEnd)
 	x.res.Samples = x.sampler.close()
 	x.meter.drainEnded()
 	return nil

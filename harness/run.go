@@ -356,7 +356,10 @@ func (x *run) load(ctx context.Context) error {
 	} else {
 		x.tally, err = blaster.Run(ctx, load, x.pool, &x.live)
 	}
-	x.res.LoadEnd = min(x.now(), start+int64(x.plan.Duration))
+	// The load lasts as long as the plan says, also where its last send is due and answered earlier.
+	if x.res.LoadEnd = start + int64(x.plan.Duration); err != nil {
+		x.res.LoadEnd = min(x.res.LoadEnd, x.now())
+	}
 	close(x.sampler.draining)
 	x.meter.loadEnded()
 	stopped := ctx.Err() != nil

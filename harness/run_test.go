@@ -367,7 +367,7 @@ func TestRunKilled(t *testing.T) {
 	kill := make(chan struct{})
 	o := during(500*time.Millisecond, func(*run) { cancel(errors.New("interrupted")); close(kill) })
 	o.Kill = kill
-	r, err := Run(ctx, planned(t, "duration=30s", "standin.hold=true", "drain=60s"), standIn(t), o)
+	r, err := Run(ctx, planned(t, "duration=30s", "standin.delay=60s", "drain=60s"), standIn(t), o)
 	if err == nil || r == nil {
 		t.Fatalf("result %v, error %v", r != nil, err)
 	}

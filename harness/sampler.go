@@ -35,11 +35,11 @@ func (x *run) startMeter() *meter {
 	resetPeak(pid)
 	r.RSSStart, _, _, r.MemoryKnown = processMemory(pid)
 	resetPeak(m.self)
-	m.cpu, _ = processCPU(m.self)
-	m.wait = runQueueWait(m.self)
-	m.relay = runQueueWait(pid)
 	m.others = othersCPU(m.self)
 	m.gcs = collections()
+	m.relay = runQueueWait(pid)
+	m.wait = runQueueWait(m.self)
+	m.cpu, _ = processCPU(m.self)
 	return m
 }
 

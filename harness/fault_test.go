@@ -1,0 +1,271 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"relaybench/envelope"
+	"relaybench/harness/relay"
+	"relaybench/harness/result"
+)
+
+// watchLeft gives a check that nothing of a run is left: no process below this one, no file in its own temporary folder.
+func watchLeft(t *testing.T) (check func()) {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	return func() {
+		t.Helper()
+		if runtime.GOOS == "linux" {
+			if left := descendants(t); len(left) > 0 {
+				t.Errorf("left running: %v", left)
+			}
+		}
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			t.Errorf("left behind: %s", e.Name())
+		}
+	}
+}
+
+func descendants(t *testing.T) (commands []string) {
+	t.Helper()
+	procs, err := procfs.AllProcs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := map[int]int{}
+	for _, p := range procs {
+		if st, err := p.Stat(); err == nil && st.State != "Z" {
+			parent[p.PID] = st.PPID
+		}
+	}
+	for _, p := range procs {
+		for at := parent[p.PID]; at > 0; at = parent[at] {
+			if at == os.Getpid() {
+				line, _ := p.CmdLine()
+				commands = append(commands, strings.Join(line, " "))
+			}
+		}
+	}
+	return commands
+}
+
+// TestStandInTruths sets the stand-in to lose, repeat, hold back and refuse
+// what is known, and wants exactly that in the ledger, for each kind.
+func TestStandInTruths(t *testing.T) {
+	const n = 100
+	for _, tt := range []struct {
+		name  string
+		knobs []string
+		want  func(k envelope.Kind, l result.Row) bool
+		drain result.Drain
+	}{
+		{"drop", []string{"standin.drop=10"}, func(_ envelope.Kind, l result.Row) bool {
+			return l.Sends.Arrived == 90 && l.Sends.Accepted == n && l.Items.Unaccounted == l.Items.Sent/10 && l.Repeats == 0
+		}, result.Settled},
+		{"repeat", []string{"standin.repeat=10"}, func(_ envelope.Kind, l result.Row) bool {
+			return l.Sends.Arrived == n && l.Repeats == 10 && l.Items.Unaccounted == 0 && l.Items.Surplus == 0
+		}, result.Drained},
+		{"delay", []string{"standin.delay=300ms"}, func(_ envelope.Kind, l result.Row) bool {
+			return l.Sends.Arrived == n && l.Items.Unaccounted == 0
+		}, result.Drained},
+		{"refuse 413", []string{"standin.refuse=413", "standin.refuse_every=4"}, func(_ envelope.Kind, l result.Row) bool {
+			return l.Sends.Arrived == 75 && l.Refused["413 Request Entity Too Large"] == 25 && l.Items.Outcomes == l.Items.Sent/4 &&
+				l.Items.RefusedSilent == 0 && l.Items.Unaccounted == 0
+		}, result.Drained},
+		{"refuse 429", []string{"standin.refuse=429", "standin.refuse_every=4"}, func(k envelope.Kind, l result.Row) bool {
+			silent, reported := uint64(0), l.Items.Sent/4
+			if k.Name == "sessions" {
+				silent, reported = reported, 0
+			}
+			return l.Sends.Arrived == 75 && l.Sends.Refused == 25 && l.Items.Outcomes == reported && l.Items.RefusedSilent == silent && l.Items.Unaccounted == 0
+		}, result.Drained},
+		{"outcome", []string{"standin.outcome_every=5"}, func(k envelope.Kind, l result.Row) bool {
+			return l.Sends.Arrived == 80 && l.Items.Outcomes == l.Items.Sent/5 && l.Items.Unaccounted == 0
+		}, result.Drained},
+	} {
+		for _, k := range envelope.Kinds {
+			if tt.name == "outcome" && k.Name == "sessions" {
+				continue // they never make an outcome
+			}
+			t.Run(tt.name+"/"+k.Name, func(t *testing.T) {
+				t.Parallel()
+				r, l := ran(t, standIn(t), Options{}, append(tt.knobs, "mix="+k.Name, "duration=500ms", "rate=200", "drain=1s", "pool=100")...)
+				if row := l.Kinds[0]; !tt.want(k, row) || r.Drain != tt.drain {
+					t.Errorf("drain %q, want %q; %+v\n%s", r.Drain, tt.drain, row, lastLog(r))
+				}
+			})
+		}
+	}
+}
+
+func TestStandInCrash(t *testing.T) {
+	left := watchLeft(t)
+	r, err := Run(t.Context(), planned(t, "standin.crash_after=50"), standIn(t), Options{})
+	if !errors.Is(err, ErrRelayDied) || r == nil {
+		t.Fatalf("result %v, error %v, want %v", r != nil, err, ErrRelayDied)
+	}
+	l := result.LedgerOf(r)
+	checkLedger(t, r, l)
+	if s := l.Total.Sends; s.Accepted < 40 || s.Accepted > 50 || !strings.Contains(r.Relay.Died, "101") {
+		t.Errorf("died %q, %+v, want exit status 101 after about 50", r.Relay.Died, s)
+	}
+	left()
+}
+
+// TestEachStep ends the run in different ways at each of its steps, and wants
+// an error that says so, and nothing left.
+func TestEachStep(t *testing.T) {
+	steps := []string{StepCheck, StepUpstream, StepRelay, StepReady, StepIdle, StepLoad, StepDrain, StepStop}
+	stop := errors.New("interrupted")
+	for _, tt := range []struct {
+		name string
+		from string // the first step in which it can be done
+		do   func(t *testing.T, x *run, cancel context.CancelCauseFunc)
+		ok   func(step string, r *result.Result, err error) bool
+	}{
+		{"cancelled", StepCheck, func(_ *testing.T, _ *run, cancel context.CancelCauseFunc) { cancel(stop) },
+			func(step string, r *result.Result, err error) bool {
+				if step == StepDrain || step == StepStop {
+					return err == nil || errors.Is(err, stop)
+				}
+				return errors.Is(err, stop)
+			}},
+		{"relay killed", StepReady, func(t *testing.T, x *run, _ context.CancelCauseFunc) {
+			if pid := x.pid(); pid > 0 {
+				syscall.Kill(pid, syscall.SIGKILL)
+			} else {
+				x.proc.Stop(0)
+			}
+		}, func(step string, r *result.Result, err error) bool {
+			if step == StepDrain || step == StepStop {
+				return err == nil && r != nil
+			}
+			return errors.Is(err, ErrRelayDied) && r != nil
+		}},
+		{"upstream gone", StepRelay, func(_ *testing.T, x *run, _ context.CancelCauseFunc) { x.up.Close() },
+			func(step string, r *result.Result, err error) bool {
+				switch step {
+				case StepRelay, StepReady:
+					return err != nil && strings.Contains(err.Error(), "ready: ")
+				}
+				return err == nil && r != nil
+			}},
+	} {
+		past := false
+		for _, step := range steps {
+			past = past || step == tt.from
+			if !past {
+				continue
+			}
+			t.Run(tt.name+"/"+step, func(t *testing.T) {
+				left := watchLeft(t)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				short := defaultLimits
+				short.ready, short.global, short.warm = 3*time.Second, 3*time.Second, 3*time.Second
+				o := Options{limits: &short, at: func(at string, x *run) {
+					if at == step {
+						tt.do(t, x, cancel)
+					}
+				}}
+				r, err := Run(ctx, planned(t, "duration=300ms", "drain=500ms", "pool=100"), standIn(t), o)
+				if !tt.ok(step, r, err) {
+					t.Errorf("result %v, error %v", r != nil, err)
+				}
+				if r != nil {
+					checkLedger(t, resultWithTally(r), result.LedgerOf(r))
+				}
+				left()
+			})
+		}
+	}
+}
+
+// resultWithTally is r with an empty tally where there was no load.
+func resultWithTally(r *result.Result) *result.Result {
+	if r.Tally == nil {
+		c := *r
+		c.Tally = result.NewTally(0, 1)
+		return &c
+	}
+	return r
+}
+
+func TestStalledRelay(t *testing.T) {
+	left := watchLeft(t)
+	short := defaultLimits
+	short.ready = time.Second
+	r, err := Run(t.Context(), planned(t, "standin.slow_start=30s"), standIn(t), Options{limits: &short})
+	if err == nil || r == nil || !strings.Contains(err.Error(), "did not become ready within 1s") {
+		t.Errorf("error %v, want what was waited for", err)
+	}
+	left()
+	short = defaultLimits
+	short.warm = 1500 * time.Millisecond
+	_, err = Run(t.Context(), planned(t, "standin.hold=true"), standIn(t), Options{limits: &short})
+	if err == nil || !strings.Contains(err.Error(), "warm-up envelopes were answered but not seen again") {
+		t.Errorf("error %v, want the warm-up that did not come", err)
+	}
+	left()
+}
+
+func TestSomebodyElsesUpstream(t *testing.T) {
+	left := watchLeft(t)
+	// A relay whose upstream is another address than the one that we listen on.
+	other, err := relay.Start(t.Context(), standIn(t), relay.Setup{Upstream: "127.0.0.1:9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	short := defaultLimits
+	short.warm = time.Second
+	_, err = Run(t.Context(), planned(t), relay.Program{Form: relay.FormURL, URL: "http://" + other.Addr(), Upstream: "127.0.0.1:0"}, Options{limits: &short})
+	if err == nil || !strings.Contains(err.Error(), "is the relay's upstream this address?") && !strings.Contains(err.Error(), "warm-up") {
+		t.Errorf("error %v, want a hint at the upstream's address", err)
+	}
+	other.Stop(0)
+	left()
+}
+
+// TestMallocs wants no memory to be allocated for a send, at either end.
+func TestMallocs(t *testing.T) {
+	mallocs := func(rate string) uint64 {
+		before, after := runtime.MemStats{}, runtime.MemStats{}
+		o := Options{at: func(step string, x *run) {
+			switch step {
+			case StepLoad:
+				runtime.ReadMemStats(&before)
+			case StepDrain:
+				runtime.ReadMemStats(&after)
+			}
+		}}
+		p := planned(t, "duration=800ms", "rate="+rate, "mix=mixed", "connections=8") // over before the first sample
+		if _, err := Run(t.Context(), p, relay.Program{Form: relay.FormNone}, o); err != nil {
+			t.Fatal(err)
+		}
+		return after.Mallocs - before.Mallocs
+	}
+	mallocs("12500") // pools fill
+	few, many := mallocs("12500"), mallocs("25000")
+	for range 2 { // the readings at both ends allocate too, by how many processes and threads there are: the least of three counts
+		few, many = min(few, mallocs("12500")), min(many, mallocs("25000"))
+	}
+	if raceDetector {
+		t.Skipf("under the race detector pools drop what they hold: %d and %d allocations", few, many)
+	}
+	if many > few+100 {
+		t.Errorf("10,000 more sends made %d more allocations (%d, %d), want under 100", many-few, few, many)
+	}
+}
