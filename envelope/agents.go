@@ -92,6 +92,10 @@ var filteredAgents = []string{
 	"Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)",
 }
 
+// UserAgents is how many user agents the built-in set has: the most that
+// [Shape.UserAgents] may be.
+func UserAgents() int { return len(agents) }
+
 // pickAgent is the user agent of envelope n of a kind: the first distinct of
 // the built-in ones in turn (0: all of them), or one that is filtered.
 func pickAgent(n, distinct int, filtered bool) string {

@@ -47,16 +47,22 @@ func One(Item) int { return 1 }
 func Contained(it Item) int { return it.Count }
 
 // Kinds is the table of kinds, in the order in which they are listed everywhere.
+//
+// The weights are of envelopes, in a sum of 20. They are a judgement of what an
+// organisation with web and phone clients sends, not a measurement: each page
+// load or start of an app sends a session, every few requests a sampled
+// transaction, most of the rest an error now and then; logs come often, but ten in an
+// envelope; a cron job checks in twice a run.
 var Kinds = []Kind{
-	{Name: "errors", Help: "events with chained exceptions, about 20 KB", Weight: 3,
+	{Name: "errors", Help: "events with chained exceptions, about 20 KB", Weight: 4,
 		Items: []string{"event"}, Category: 1, Unit: "item", Elements: One, Make: makeError},
-	{Name: "transactions", Help: "transactions with SQL and HTTP spans", Weight: 3,
+	{Name: "transactions", Help: "transactions with SQL and HTTP spans", Weight: 5,
 		Items: []string{"transaction"}, Category: 2, Unit: "item", Elements: One, Make: makeTransaction},
-	{Name: "sessions", Help: "single session updates, as browsers and phones send them", Weight: 2,
+	{Name: "sessions", Help: "single session updates, as browsers and phones send them", Weight: 7,
 		Items: []string{"session"}, Category: 5, Unit: "item", Elements: One, Silent: []int{429}, Make: makeSession},
 	{Name: "checkins", Help: "check-ins of cron monitors, one an envelope", Weight: 1,
 		Items: []string{"check_in"}, Category: 10, Unit: "item", Elements: One, Make: makeCheckin},
-	{Name: "logs", Help: "containers of ten logs", Weight: 1,
+	{Name: "logs", Help: "containers of ten logs", Weight: 3,
 		Features: []string{"organizations:ourlogs-ingestion"},
 		Items:    []string{"log"}, Category: 23, Unit: "log", Elements: Contained, Make: makeLogs},
 }

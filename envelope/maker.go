@@ -63,7 +63,7 @@ func placeholder(sort byte, slot int) string {
 
 func (m *Maker) place(sort byte) string {
 	if m.slots++; m.slots >= maxSlots {
-		m.fail(fmt.Errorf("more than %d ids", maxSlots))
+		m.fail(fmt.Errorf("more than %d ids", maxSlots-1))
 		return placeholder(sort, 0)
 	}
 	return placeholder(sort, m.slots)

@@ -10,6 +10,11 @@ import (
 	"time"
 )
 
+// PayloadVersion is the version of what this program sends: the same version,
+// plan and seed give the same bytes. It is a condition of every report, and a golden
+// hash in testdata holds it: change one with the other.
+const PayloadVersion = 1
+
 // Shape is how the envelopes of a pool look: the knobs of payloads.
 type Shape struct {
 	Frames     int     // of each stack, in errors
@@ -154,7 +159,7 @@ func makeEntry(c *PoolConfig, k *Kind, n int, filtered bool) (*entry, error) {
 	}
 	e := &entry{agent: []byte(agent), body: m.body()}
 	e.patches = patches(e.body)
-	sample := e.append(nil, Stamp{}, 0, 0, 0)
+	sample := e.fill(nil, Stamp{}, saltID, 0, 0, 0)
 	var parsed Envelope
 	if err := parsed.Parse(sample); err != nil {
 		return nil, err
@@ -170,11 +175,8 @@ func makeEntry(c *PoolConfig, k *Kind, n int, filtered bool) (*entry, error) {
 	return e, nil
 }
 
-// append appends the envelope with its places filled in. Ids are drawn from the streams from salt.
-func (e *entry) append(dst []byte, s Stamp, salt, seed uint64, sentAt int64) []byte {
-	return e.fill(dst, s, salt, seed, 0, sentAt)
-}
-
+// fill appends the envelope with its places filled in. Ids are drawn from the
+// streams of seed from salt on; sentAt is in milliseconds since 1970.
 func (e *entry) fill(dst []byte, s Stamp, salt, seed uint64, project int, sentAt int64) []byte {
 	start := len(dst)
 	dst = append(dst, e.body...)

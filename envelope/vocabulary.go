@@ -110,7 +110,7 @@ var vocabulary = map[string][]string{
 	"last":       {"abbott", "bauer", "costa", "dubois", "eriksen", "fischer", "garcia", "haddad", "ivanov", "jensen", "kowalski", "larsen", "moreau", "nakamura", "okafor", "pereira", "quist", "rossi", "santos", "tanaka", "ueda", "varga", "weber", "yilmaz"},
 	"email":      {"{first}.{last}@example.com", "{first}##@example.org", "{last}.{first}@example.net"},
 	"ip":         {"203.0.113.##", "198.51.100.##", "192.0.2.1##", "203.0.113.1##", "2001:db8:^^^^:^^^^::^^^^"},
-	"card":       {"4#############9#", "5#########1#####", "4111 11## #### ####", "37#############"},
+	"card":       {"4#############9#", "54##########1###", "4111 11## #### ####", "37#############"},
 	"secret":     {"^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^", "sk_live_^^^^^^^^^^^^^^^^^^^^^^^^", "eyJhbGciOiJIUzI1NiJ9.^^^^^^^^^^^^^^^^^^^^.^^^^^^^^^^^^^^^^", "ghp_^^^^^^^^^^^^^^^^^^^^^^^^^^^^"},
 	"locale":     {"en-US", "en-GB", "de-DE", "fr-FR", "es-ES", "pt-BR", "ja-JP", "nl-NL", "sv-SE", "pl-PL", "it-IT", "tr-TR", "ko-KR", "zh-TW"},
 	"zone":       {"UTC", "Europe/Berlin", "Europe/London", "America/New_York", "America/Sao_Paulo", "Asia/Tokyo", "Australia/Sydney", "America/Los_Angeles"},
