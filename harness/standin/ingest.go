@@ -187,6 +187,9 @@ func (j *job) fill(ctx *fasthttp.RequestCtx, urlProject uint64, p *project) {
 	j.origin = append(j.origin[:0], h.Peek("Origin")...)
 	j.auth = append(append(j.auth[:0], "Sentry sentry_key="...), p.key...)
 	j.auth = append(j.auth, ", sentry_version=7"...)
+	if client := authField(authHeader(h), "sentry_client="); len(client) > 0 {
+		j.auth = append(append(j.auth, ", sentry_client="...), client...)
+	}
 	j.client = append(j.client[:0], ctx.RemoteIP().String()...)
 	j.repeat, j.kind, j.elements = false, -1, 0
 	j.numbered, j.seq = j.env.Stamped && !j.env.Stamp.Warm, j.env.Stamp.Seq
@@ -233,18 +236,13 @@ func (r *relay) gate(j *job) int {
 // requestKey is the public key of a request, or the status and the reason that it is refused with.
 // Source: relay-server/src/extractors/request_meta.rs of Relay 26.4.0.
 func requestKey(ctx *fasthttp.RequestCtx, env *envelope.Envelope) (key []byte, status int, detail string) {
-	header := ctx.Request.Header.Peek("X-Sentry-Auth")
-	if len(header) == 0 {
-		if h := ctx.Request.Header.Peek("Authorization"); bytes.HasPrefix(h, []byte("Sentry ")) {
-			header = h
-		}
-	}
+	header := authHeader(&ctx.Request.Header)
 	query := ctx.QueryArgs().Peek("sentry_key")
 	switch {
 	case len(header) > 0 && len(query) > 0:
 		return nil, 401, "multiple authorization parameters"
 	case len(header) > 0:
-		key = headerKey(header)
+		key = authField(header, "sentry_key=")
 	case len(query) > 0:
 		key = query
 	default:
@@ -259,9 +257,20 @@ func requestKey(ctx *fasthttp.RequestCtx, env *envelope.Envelope) (key []byte, s
 	return key, 0, ""
 }
 
-// headerKey is sentry_key in "Sentry sentry_version=7, sentry_key=KEY".
-func headerKey(header []byte) []byte {
-	_, rest, ok := bytes.Cut(header, []byte("sentry_key="))
+// authHeader is "Sentry sentry_version=7, sentry_key=KEY" of either header that may say it.
+func authHeader(h *fasthttp.RequestHeader) []byte {
+	if header := h.Peek("X-Sentry-Auth"); len(header) > 0 {
+		return header
+	}
+	if header := h.Peek("Authorization"); bytes.HasPrefix(header, []byte("Sentry ")) {
+		return header
+	}
+	return nil
+}
+
+// authField is what follows a name ("sentry_key=") in an auth header.
+func authField(header []byte, name string) []byte {
+	_, rest, ok := bytes.Cut(header, []byte(name))
 	if !ok {
 		return nil
 	}
