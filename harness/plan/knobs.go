@@ -1,0 +1,225 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"relaybench/envelope"
+	"relaybench/harness/variable"
+)
+
+// Knob is one entry of the table of knobs: one independent value of a plan.
+type Knob struct {
+	Name    string // of the flag, the variable and the stored record
+	Unit    string // "" where the type says all
+	Help    string // one line
+	Default string
+	// Then is the value of records made before the knob was; "" where it is the default of today.
+	Then string
+	// Positional marks the one that is an argument of test, not a flag.
+	Positional bool
+	// Occasion marks one that never splits a group of reports (a label).
+	Occasion bool
+	// Words gives the values that one typed word stands for, as "each" does for
+	// all kinds; nil where the text is no such word. It may be nil itself.
+	Words func(text string) []string
+	variable.Type
+	Get func(*Plan) string
+	Set func(*Plan, string) error // a text that Canon took
+}
+
+// Find is the knob of that name, or nil.
+func Find(name string) *Knob {
+	for i := range Knobs {
+		if Knobs[i].Name == name {
+			return &Knobs[i]
+		}
+	}
+	return nil
+}
+
+// MixType is the type of mixes: a list of them is typed by repeating the flag.
+var MixType = variable.New("mix", func(s string) (string, error) {
+	m, err := envelope.ParseMix(envelope.Kinds, s)
+	if err != nil {
+		return "", err
+	}
+	return m.String(), nil
+}, strings.Compare, true)
+
+// eachKind are the mixes that [Each] stands for.
+func eachKind(text string) []string {
+	if text != Each {
+		return nil
+	}
+	var kinds []string
+	for _, k := range envelope.Kinds {
+		kinds = append(kinds, k.Name)
+	}
+	return kinds
+}
+
+// connections is "32", or "4x32": four sender processes of 32.
+var connections = variable.New("connections", func(s string) (string, error) {
+	g, n, err := parseConnections(s)
+	if err != nil {
+		return "", err
+	}
+	return formatConnections(g, n), nil
+}, func(a, b string) int {
+	ag, an, _ := parseConnections(a)
+	bg, bn, _ := parseConnections(b)
+	return cmp.Or(cmp.Compare(ag*an, bg*bn), cmp.Compare(ag, bg))
+}, false)
+
+func parseConnections(s string) (processes, each int, err error) {
+	first, second, two := strings.Cut(s, "x")
+	if !two {
+		first, second = "1", s
+	}
+	processes, err = strconv.Atoi(first)
+	if err == nil {
+		each, err = strconv.Atoi(second)
+	}
+	if err != nil {
+		return 0, 0, fmt.Errorf("%q is not a number of connections such as 32, or 4x32 for four sender processes of 32", s)
+	}
+	if processes < 1 || processes > 64 || each < 1 || each > maxConnections || processes*each > maxConnections {
+		return 0, 0, fmt.Errorf("%s is not between 1 and %d connections, in at most 64 sender processes", s, maxConnections)
+	}
+	return processes, each, nil
+}
+
+func formatConnections(processes, each int) string {
+	if processes == 1 {
+		return strconv.Itoa(each)
+	}
+	return fmt.Sprintf("%dx%d", processes, each)
+}
+
+func durationKnob(at func(*Plan) *time.Duration) (func(*Plan) string, func(*Plan, string) error) {
+	return func(p *Plan) string { return variable.ShortDuration(*at(p)) }, func(p *Plan, s string) (err error) {
+		*at(p), err = time.ParseDuration(s)
+		return err
+	}
+}
+
+func intKnob(at func(*Plan) *int) (func(*Plan) string, func(*Plan, string) error) {
+	return func(p *Plan) string { return strconv.Itoa(*at(p)) }, func(p *Plan, s string) (err error) {
+		*at(p), err = strconv.Atoi(s)
+		return err
+	}
+}
+
+func floatKnob(at func(*Plan) *float64) (func(*Plan) string, func(*Plan, string) error) {
+	return func(p *Plan) string { return strconv.FormatFloat(*at(p), 'g', -1, 64) }, func(p *Plan, s string) (err error) {
+		*at(p), err = strconv.ParseFloat(s, 64)
+		return err
+	}
+}
+
+func textKnob(at func(*Plan) *string) (func(*Plan) string, func(*Plan, string) error) {
+	return func(p *Plan) string { return *at(p) }, func(p *Plan, s string) error { *at(p) = s; return nil }
+}
+
+func knob(k Knob, get func(*Plan) string, set func(*Plan, string) error) Knob {
+	k.Get, k.Set = get, set
+	return k
+}
+
+// Knobs is the table of knobs, in the order in which they are listed.
+var Knobs = knobs()
+
+func knobs() []Knob {
+	var ks []Knob
+	add := func(k Knob, get func(*Plan) string, set func(*Plan, string) error) {
+		ks = append(ks, knob(k, get, set))
+	}
+
+	get, set := durationKnob(func(p *Plan) *time.Duration { return &p.Duration })
+	add(Knob{Name: "duration", Help: "how long the load lasts", Default: "10s", Positional: true,
+		Type: variable.Duration(time.Millisecond, 24*time.Hour)}, get, set)
+
+	add(Knob{Name: "rate", Unit: "sends/s", Help: "sends a second, whatever the answers (open loop); max: flat out, each connection sends when it is answered (closed loop)",
+		Default: "200", Type: variable.Rate},
+		func(p *Plan) string {
+			if p.Flat() {
+				return "max"
+			}
+			return strconv.FormatFloat(p.Rate, 'f', -1, 64)
+		}, func(p *Plan, s string) (err error) {
+			if p.Rate = 0; s != "max" {
+				p.Rate, err = strconv.ParseFloat(s, 64)
+			}
+			return err
+		})
+
+	get, set = textKnob(func(p *Plan) *string { return &p.Mix })
+	add(Knob{Name: "mix", Help: "kinds of envelope by weight, as in errors=3,logs=1; mixed: all of them, as an organisation sends them; each: one run for each kind",
+		Default: envelope.Mixed, Type: MixType, Words: eachKind}, get, set)
+
+	add(Knob{Name: "connections", Help: "connections that send; 4x32: four sender processes of 32", Default: "32", Type: connections},
+		func(p *Plan) string { return formatConnections(p.Processes, p.Connections) },
+		func(p *Plan, s string) (err error) {
+			p.Processes, p.Connections, err = parseConnections(s)
+			return err
+		})
+
+	get, set = intKnob(func(p *Plan) *int { return &p.Projects })
+	add(Knob{Name: "projects", Help: "projects that are sent to, each with a key of its own", Default: "1", Type: variable.Int(1, 100_000)}, get, set)
+
+	get, set = floatKnob(func(p *Plan) *float64 { return &p.Zipf })
+	add(Knob{Name: "zipf", Help: "exponent of the projects' popularity (Zipf); 0: all alike", Default: "1", Type: variable.Float(0, 10)}, get, set)
+
+	get, set = intKnob(func(p *Plan) *int { return &p.Pool })
+	add(Knob{Name: "pool", Unit: "envelopes", Help: "different envelopes that are built before the load, and sent in turn", Default: "1000", Type: variable.Int(1, 1_000_000)}, get, set)
+
+	add(Knob{Name: "seed", Help: "of all that is drawn: the same seed and plan send the same bytes", Default: "1", Type: variable.Int(0, math.MaxInt64)},
+		func(p *Plan) string { return strconv.FormatUint(p.Seed, 10) },
+		func(p *Plan, s string) (err error) { p.Seed, err = strconv.ParseUint(s, 10, 64); return err })
+
+	get, set = intKnob(func(p *Plan) *int { return &p.Frames })
+	add(Knob{Name: "frames", Help: "stack frames of an error", Default: "10", Type: variable.Int(1, 250)}, get, set)
+
+	add(Knob{Name: "spans", Help: "spans of a transaction, drawn between the two numbers", Default: "20-100", Type: variable.Range(0, 1000)},
+		func(p *Plan) string {
+			if p.SpansMin == p.SpansMax {
+				return strconv.Itoa(p.SpansMin)
+			}
+			return fmt.Sprintf("%d-%d", p.SpansMin, p.SpansMax)
+		}, func(p *Plan, s string) (err error) { p.SpansMin, p.SpansMax, err = variable.ParseRange(s); return err })
+
+	get, set = floatKnob(func(p *Plan) *float64 { return &p.Filtered })
+	add(Knob{Name: "filtered", Help: "share of envelopes, 0 to 1, whose user agent Relay's inbound filters drop", Default: "0", Type: variable.Float(0, 1)}, get, set)
+
+	get, set = durationKnob(func(p *Plan) *time.Duration { return &p.Timeout })
+	add(Knob{Name: "timeout", Help: "how long a sender waits for an answer", Default: "10s", Type: variable.Duration(time.Millisecond, time.Hour)}, get, set)
+
+	get, set = durationKnob(func(p *Plan) *time.Duration { return &p.Drain })
+	add(Knob{Name: "drain", Help: "after the load, how long nothing must have come before the run is over", Default: "10s", Type: variable.Duration(100*time.Millisecond, time.Hour)}, get, set)
+
+	get, set = textKnob(func(p *Plan) *string { return &p.Config })
+	add(Knob{Name: "config", Help: "the relay's config: default, or a YAML file", Default: "default", Type: variable.String}, get, set)
+
+	get, set = textKnob(func(p *Plan) *string { return &p.Label })
+	add(Knob{Name: "label", Help: "a text of your own to find the run by", Type: variable.String, Occasion: true}, get, set)
+	return ks
+}
+
+// then is the value in a record that lacks the knob.
+func (k *Knob) then() string {
+	if k.Then != "" {
+		return k.Then
+	}
+	return k.Default
+}
+
+// sortSettings puts settings into their one order.
+func sortSettings(s []Setting) {
+	slices.SortFunc(s, func(a, b Setting) int { return strings.Compare(a.Key, b.Key) })
+}

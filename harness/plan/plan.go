@@ -1,0 +1,134 @@
+// Package plan holds what one run is to do: every knob, with its value, and
+// the table of knobs from which flags, help, the stored record and filters are
+// computed.
+//
+// It is a leaf of data. It must never know the engine that executes a plan.
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"relaybench/envelope"
+)
+
+// Plan is what one run is to do. Its fields are reached by name through the table [Knobs].
+type Plan struct {
+	Duration    time.Duration
+	Rate        float64 // sends a second; 0: flat out, a closed loop
+	Mix         string  // canonical
+	Connections int     // of each sender process
+	Processes   int     // sender processes; 1: relaybench itself sends
+	Projects    int
+	Zipf        float64
+	Pool        int
+	Seed        uint64
+	Frames      int
+	SpansMin    int
+	SpansMax    int
+	Filtered    float64
+	Timeout     time.Duration
+	Drain       time.Duration
+	Config      string // "default", or the file that it came from
+	ConfigText  string // YAML of the file
+	Label       string
+	Settings    []Setting // -E, sorted by key, each key once
+}
+
+// Setting is a config key of the relay, with its value: a YAML scalar's text.
+type Setting struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Default is the plan of a bare `test 10s`.
+func Default() Plan {
+	var p Plan
+	for _, k := range Knobs {
+		if err := k.Set(&p, k.Default); err != nil {
+			panic(fmt.Sprintf("knob %s: default %q: %v", k.Name, k.Default, err)) // the table's own error
+		}
+	}
+	return p
+}
+
+// Flat says that the plan's load is a closed loop: each connection sends as soon as it is answered.
+func (p Plan) Flat() bool { return p.Rate == 0 }
+
+// Shape is the shape of the plan's payloads.
+func (p Plan) Shape() envelope.Shape {
+	return envelope.Shape{Frames: p.Frames, SpansMin: p.SpansMin, SpansMax: p.SpansMax, Filtered: p.Filtered}
+}
+
+// Check says what in the plan cannot be run, though each knob alone may be.
+func (p Plan) Check() error {
+	if p.Duration <= 0 {
+		return fmt.Errorf("no duration: say how long, as in test 10s")
+	}
+	if !p.Flat() {
+		if n := p.Rate * p.Duration.Seconds(); n > maxSends {
+			return fmt.Errorf("%.0f sends (rate %g for %v) are more than the %d that a run can account for", n, p.Rate, p.Duration, uint64(maxSends))
+		}
+	}
+	if p.Processes*p.Connections > maxConnections {
+		return fmt.Errorf("%d connections are more than %d", p.Processes*p.Connections, maxConnections)
+	}
+	if p.Pool < 1 {
+		return fmt.Errorf("pool of %d envelopes is empty", p.Pool)
+	}
+	for i, s := range p.Settings {
+		for _, o := range p.Settings[:i] {
+			if o.Key == s.Key {
+				return fmt.Errorf("-E %s is set twice", s.Key)
+			}
+		}
+	}
+	return nil
+}
+
+const (
+	maxSends       = 2_000_000_000 // one byte each at the senders, one bit at the upstream
+	maxConnections = 20_000
+)
+
+// Record is the plan as it is stored: knob name to canonical text, and each -E
+// key under its own name. ConfigText is not in it: a result has the config that was in effect.
+func (p Plan) Record() map[string]string {
+	m := make(map[string]string, len(Knobs)+len(p.Settings))
+	for _, k := range Knobs {
+		m[k.Name] = k.Get(&p)
+	}
+	for _, s := range p.Settings {
+		m[SettingName(s.Key)] = s.Value
+	}
+	return m
+}
+
+// SettingName is the name in a record of a relay's config key. A key holds a dot, which no knob's name does.
+func SettingName(key string) string { return key }
+
+// FromRecord reads a stored plan. A knob that the record lacks had its default
+// of then; names with a dot are config keys; other names that this version does not know are an error.
+func FromRecord(m map[string]string) (Plan, error) {
+	p := Default()
+	for _, k := range Knobs {
+		text, ok := m[k.Name]
+		if !ok {
+			text = k.then()
+		}
+		if err := k.Set(&p, text); err != nil {
+			return p, fmt.Errorf("knob %s: %w", k.Name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		if strings.Contains(name, ".") {
+			p.Settings = append(p.Settings, Setting{name, m[name]})
+		} else if Find(name) == nil {
+			return p, fmt.Errorf("unknown knob %q: another version of relaybench made this record", name)
+		}
+	}
+	return p, nil
+}
