@@ -20,8 +20,7 @@ func main() {
 		Ledger struct {
 			Total struct {
 				Sends struct {
-					Due, Sent, Accepted, Arrived, Lost, Surplus *uint64
-					Unaccounted                                 *uint64
+					Due, Sent, Accepted, Arrived, Lost, Surplus, Unaccounted *uint64
 				}
 			}
 		}

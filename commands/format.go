@@ -22,6 +22,9 @@ func quantity(v float64, unit string) string {
 	case "%":
 		return percent(v / 100)
 	case "sends/s":
+		if math.Abs(v) < 0.0005 { // the least rate that can be asked for is 0.001
+			return "0/s"
+		}
 		if v != math.Trunc(v) && math.Abs(v) < 9999.5 && math.Abs(v) >= 9.995 {
 			return strconv.FormatFloat(v, 'f', 1, 64) + "/s" // 199.7 is not 200
 		}
@@ -94,9 +97,6 @@ func byteSize(v float64) string {
 	}
 	return figures(v) + " " + units[i]
 }
-
-// rate is a number a second.
-func rate(v float64) string { return figures(v) }
 
 // seconds is a time in whole seconds, as a clock that runs shows it.
 func seconds(d time.Duration) string {

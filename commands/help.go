@@ -3,7 +3,6 @@ package commands
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -165,13 +164,4 @@ func (s *Session) helpTopic(t topic) error {
 		return err
 	}
 	return s.printf("%s: %s\n\n%s\n", t.name, t.summary, strings.TrimRight(said, "\n"))
-}
-
-// topicNames are the names of the topics.
-func topicNames() []string {
-	var names []string
-	for _, t := range topics() {
-		names = append(names, t.name)
-	}
-	return slices.Clip(names)
 }

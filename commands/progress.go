@@ -3,6 +3,7 @@ package commands
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -102,36 +103,38 @@ func fitted(line string, width int) string {
 	return text.Trim(line, width-2) + "…"
 }
 
-// progressLine says how a load or drain goes, by a sample and the one before it.
+// progressLine says how a load or drain goes, by a sample and the one before
+// it: short enough for 80 columns at rates of some thousands.
 func progressLine(before, s result.Sample, load time.Duration) string {
-	var parts []string
 	at := time.Duration(s.At)
+	parts := []string{fmt.Sprintf("%s, %s left", seconds(at), seconds(max(load-at, 0)))}
 	if s.Draining {
-		parts = append(parts, fmt.Sprintf("drain %s", seconds(max(at-load, 0))))
-	} else {
-		parts = append(parts, fmt.Sprintf("load %s, %s left", seconds(at), seconds(max(load-at, 0))))
+		parts[0] = "drain " + seconds(max(at-load, 0))
 	}
-	if took := time.Duration(s.At - before.At).Seconds(); took > 0 && s.At > before.At {
+	took := float64(s.At - before.At)
+	perSecond := func(n uint64) string { return count(math.Round(float64(n)/took*1e9)) + "/s" }
+	if took > 0 {
 		if !s.Draining {
-			parts = append(parts, fmt.Sprintf("sent %s/s", rate(float64(s.Sent-before.Sent)/took)))
+			parts = append(parts, "sent "+perSecond(s.Sent-before.Sent))
 		}
-		parts = append(parts, fmt.Sprintf("arrived %s/s", rate(float64(s.Arrived-before.Arrived)/took)))
+		parts = append(parts, "arrived "+perSecond(s.Arrived-before.Arrived))
 	}
-	parts = append(parts, fmt.Sprintf("backlog %d", s.Backlog))
-	if s.Refused+s.Failed > 0 {
-		parts = append(parts, fmt.Sprintf("refused %d, failed %d", s.Refused, s.Failed))
+	parts = append(parts, "backlog "+count(s.Backlog))
+	if s.Refused > 0 {
+		parts = append(parts, "refused "+count(s.Refused))
 	}
-	return strings.Join(append(parts, relayUse(before, s)...), " · ")
-}
-
-// relayUse is what the relay uses, as far as it can be seen.
-func relayUse(before, s result.Sample) []string {
-	var parts []string
-	if took := s.At - before.At; s.RelayCPU >= 0 && before.RelayCPU >= 0 && took > 0 {
-		parts = append(parts, fmt.Sprintf("relay %.2f cores", float64(s.RelayCPU-before.RelayCPU)/float64(took)))
+	if s.Failed > 0 {
+		parts = append(parts, "failed "+count(s.Failed))
+	}
+	var relay []string
+	if s.RelayCPU >= 0 && before.RelayCPU >= 0 && took > 0 {
+		relay = append(relay, fmt.Sprintf("%.2f cores", float64(s.RelayCPU-before.RelayCPU)/took))
 	}
 	if s.RelayRSS >= 0 {
-		parts = append(parts, "RSS "+byteSize(float64(s.RelayRSS)))
+		relay = append(relay, fmt.Sprintf("%.0f MB", float64(s.RelayRSS)/1e6))
 	}
-	return parts
+	if len(relay) > 0 {
+		parts = append(parts, "relay "+strings.Join(relay, " "))
+	}
+	return strings.Join(parts, "  ")
 }

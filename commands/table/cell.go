@@ -84,6 +84,9 @@ func (c Cell) plain() string {
 	case uint64:
 		return strconv.FormatUint(v, 10)
 	case float64:
+		if a := math.Abs(v); a == 0 || a >= 1e-6 && a < 1e21 { // as JSON has it
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		}
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	return ""

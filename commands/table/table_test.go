@@ -108,7 +108,7 @@ func TestCSV(t *testing.T) {
 	}
 	want := [][]string{
 		{"kind", "p99_ns", "sent", "why"},
-		{"errors", "1.5e+06", "18446744073709551615", "a, \"quoted\"\nand an umlaut: ä"},
+		{"errors", "1500000", "18446744073709551615", "a, \"quoted\"\nand an umlaut: ä"},
 		{"日本", "", "-3", "\x1b[31mred\x1b[0m"},
 		{"x", "", "", "true"},
 	}

@@ -1,0 +1,107 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"relaybench/harness"
+	"relaybench/harness/result"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var samples = []result.Sample{
+	{At: 1e9, Sent: 200, Arrived: 197, Backlog: 3, RelayCPU: 5e8, RelayRSS: 84e6},
+	{At: 3e9, Sent: 12_200, Arrived: 8_197, Backlog: 4_003, Refused: 7, Failed: 1, RelayCPU: 35e8, RelayRSS: 1_084e6},
+	{At: 4e9, Draining: true, Sent: 12_200, Arrived: 12_200, RelayCPU: -1, RelayRSS: -1},
+}
+
+func TestProgressLine(t *testing.T) {
+	var before result.Sample
+	for i, want := range []string{
+		"1s, 2s left  sent 200/s  arrived 197/s  backlog 3  relay 0.50 cores 84 MB",
+		"3s, 0s left  sent 6,000/s  arrived 4,000/s  backlog 4,003  refused 7  failed 1  relay 1.50 cores 1084 MB",
+		"drain 1s  arrived 4,003/s  backlog 0",
+	} {
+		if got := progressLine(before, samples[i], 3*time.Second); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		before = samples[i]
+	}
+}
+
+// told is what tell writes of all events, with a tick after each.
+func toldOf(width int) string {
+	var out strings.Builder
+	events, tick, done := make(chan any), make(chan time.Time), make(chan struct{})
+	go func() {
+		defer close(done)
+		tell(events, tick, &out, width, 3*time.Second)
+	}()
+	for _, e := range []any{harness.StepReady, harness.StepLoad, samples[0], samples[1]} {
+		events <- e
+		tick <- time.Time{}
+	}
+	close(events)
+	<-done
+	return out.String()
+}
+
+func TestTell(t *testing.T) {
+	line := func(i int, before result.Sample) string { return progressLine(before, samples[i], 3*time.Second) }
+	want := "ready …\nload …\n" + line(0, result.Sample{}) + "\n" + line(1, samples[0]) + "\n"
+	if d := cmp.Diff(want, toldOf(0)); d != "" {
+		t.Errorf("in a log (-want +got)\n%s", d)
+	}
+	const over = "\r\x1b[K"
+	want = over + "ready …" + over + "load …" + over + line(0, result.Sample{}) + over + line(1, samples[0]) + over
+	if d := cmp.Diff(want, toldOf(120)); d != "" {
+		t.Errorf("on a terminal (-want +got)\n%s", d)
+	}
+	for l := range strings.SplitSeq(toldOf(40), over) {
+		if w := len([]rune(l)); w > 39 {
+			t.Errorf("a line of %d on a screen of 40: %q", w, l)
+		}
+	}
+}
+
+// stuck is a writer that does not come back until it may.
+type stuck struct{ may chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) { <-s.may; return len(p), nil }
+
+// A reader that does not read does not hold up the run.
+func TestProgressNeverBlocks(t *testing.T) {
+	out := stuck{make(chan struct{})}
+	p := startProgress(Client{Notes: out, Live: 80}, time.Minute, Text)
+	for range 10_000 {
+		p.Step(harness.StepLoad)
+		p.Sample(samples[0])
+	}
+	close(out.may)
+	p.Close()
+}
+
+// Where output is for a program, only a terminal is told of progress.
+func TestProgressBesideJSON(t *testing.T) {
+	for _, tt := range []struct {
+		format Format
+		live   int
+		silent bool
+	}{{Text, 80, false}, {JSON, 80, false}, {JSON, 0, true}, {CSV, 0, true}} {
+		var out strings.Builder
+		p := startProgress(Client{Notes: &out, Live: tt.live}, time.Minute, tt.format)
+		p.Step(harness.StepLoad)
+		p.Close()
+		if got := out.Len() == 0; got != tt.silent {
+			t.Errorf("format %d, width %d: wrote %q", tt.format, tt.live, out.String())
+		}
+	}
+	p := startProgress(Client{}, time.Minute, Text)
+	p.Step(harness.StepLoad)
+	p.Close()
+}
