@@ -102,8 +102,8 @@ func (m *Maker) Key() string { return placeholder(placeKey, 0) }
 //
 // Note: it is patched in each send. With a fixed one Relay would add a pass
 // that corrects the clock to all envelopes of a run once 55 minutes had passed
-// (MINIMUM_CLOCK_DRIFT in relay-server/src/services/processor.rs), and without one the envelopes would
-// not look like an SDK's.
+// (MINIMUM_CLOCK_DRIFT in relay-server/src/services/processor.rs), and without
+// one the envelopes would not look like an SDK's.
 func (m *Maker) SentAt() string { return placeholder(placeSent, 0) }
 
 // Header adds a field to the envelope header, after the stamp.

@@ -153,10 +153,11 @@ func ratio(t *testing.T, bodies ...[]byte) float64 {
 // of an SDK's.
 //
 // Note: the recordings are of small made-up programs, and most are smaller than
-// the default shape. So each is met by the shape that comes to its size.
-// Five are out of reach: go's event (3 KB), the check-ins of go and node and the session of sentry-sdk hold
-// too little to be laid beside ours, which carry a stamp and what each of the three SDKs sends. They are
-// listed, so that a new recording is not left out unseen.
+// the default shape. So each is met by the shape that comes to its size. Four
+// are out of reach: go's event (3 KB), the check-ins of go and node and the
+// session of sentry-sdk hold too little to be laid beside ours, which carry a
+// stamp and what any two of the SDKs send. They are listed, so that a new
+// recording is not left out unseen.
 func TestCompressesNoBetterThanSDKs(t *testing.T) {
 	short := Kind{Name: "logs", Weight: 1, Items: []string{"log"}, Elements: Contained, Make: func(m *Maker) error { return m.logs(2) }}
 	cases := []struct {
@@ -364,7 +365,7 @@ func TestTimesAreBeforeTheRun(t *testing.T) {
 	text := regexp.MustCompile(`"(?:timestamp|start_timestamp|started)":(?:"([^"]+)"|([0-9.]+))`)
 	for _, k := range Kinds {
 		found := 0
-		for _, e := range all(t, k.Name, 30, DefaultShape()) {
+		for _, e := range all(t, k.Name, 10, DefaultShape()) {
 			for _, match := range text.FindAllSubmatch(e.Items[0].Payload, -1) {
 				found++
 				at, err := time.Parse(time.RFC3339Nano, string(match[1]))
@@ -378,22 +379,22 @@ func TestTimesAreBeforeTheRun(t *testing.T) {
 				}
 			}
 		}
-		if found < 30 {
+		if found < 10 {
 			t.Errorf("%s: %d times", k.Name, found)
 		}
 	}
 }
 
 // Nothing but its user agent makes Relay's default inbound filters drop an envelope.
-// Source: relay-filter/src (localhost.rs, browser_extensions.rs) of Relay 26.4.0, and the names of health checks
-// that Sentry filters by default.
+// Source: relay-filter/src (localhost.rs, browser_extensions.rs) of Relay
+// 26.4.0, and the names of health checks that Sentry filters by default.
 func TestTextsPassFilters(t *testing.T) {
 	drop := []string{
 		"localhost", "127.0.0.1", `"::1"`, "health", "heartbeat", `/live"`, `/livez"`, `/ready"`, `/readyz"`, `/ping"`,
 		"chrome-extension", "moz-extension", "safari-extension", "top.globals", "canvas.contentdocument", "can't find variable", "extension context invalidated",
 	}
 	for _, k := range Kinds {
-		for _, e := range all(t, k.Name, 40, DefaultShape()) {
+		for _, e := range all(t, k.Name, 12, DefaultShape()) {
 			text := strings.ToLower(string(e.Items[0].Payload))
 			for _, d := range drop {
 				if strings.Contains(text, d) {

@@ -17,9 +17,9 @@ const PayloadVersion = 1
 
 // Shape is how the envelopes of a pool look: the knobs of payloads.
 type Shape struct {
-	Frames     int     // of each stack, in errors
-	SpansMin   int     // of a transaction
-	SpansMax   int     //
+	Frames     int // of each stack of an error, which has two
+	SpansMin   int // of a transaction, which has a number drawn between the two
+	SpansMax   int
 	UserAgents int     // distinct user agents, at most the built-in set's size in this version; 0: all of it
 	Filtered   float64 // share, 0 to 1, of envelopes whose user agent Relay's default filters drop
 }
