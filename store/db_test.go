@@ -213,7 +213,7 @@ func TestDamage(t *testing.T) {
 	whole := wholeStore(t)
 	path := filepath.Join(t.TempDir(), "damaged.db")
 	opened, wrong := 0, 0
-	for seed := range uint64(60) {
+	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		damaged := bytes.Clone(whole)
 		for range 1 + rnd.IntN(3) {
@@ -244,7 +244,7 @@ func TestDamage(t *testing.T) {
 		_ = db.Close()
 	}
 	if opened == 0 || wrong == 0 {
-		t.Errorf("of 60 damaged stores %d opened and %d were found wrong: the test tries nothing", opened, wrong)
+		t.Errorf("of 40 damaged stores %d opened and %d were found wrong: the test tries nothing", opened, wrong)
 	}
 }
 
