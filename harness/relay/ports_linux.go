@@ -16,7 +16,9 @@ func owner(keeper, port int) (pid int, shared bool, err error) {
 		return 0, false, err
 	}
 	listening := map[string]bool{} // by the target of its descriptors; true once found to be ours
+	//lint:ignore SA1019 netlink, which is recommended, would be a further dependency for two small files
 	v4, err4 := fs.NetTCP()
+	//lint:ignore SA1019 as above
 	v6, err6 := fs.NetTCP6()
 	if err4 != nil && err6 != nil {
 		return 0, false, err4

@@ -39,6 +39,7 @@ func (b *bench) outcomes(id int, reason string) map[int]uint64 {
 }
 
 func TestEverySendArrivesOnce(t *testing.T) {
+	t.Parallel()
 	b := begin(t, upstream.Config{})
 	for project := range 3 {
 		b.warm(project)
@@ -54,6 +55,7 @@ func TestEverySendArrivesOnce(t *testing.T) {
 }
 
 func TestDropRepeatAndOutcome(t *testing.T) {
+	t.Parallel()
 	b := begin(t, upstream.Config{}, "standin.drop=7", "standin.repeat=5", "standin.outcome_every=3")
 	b.warm(0)
 	const n = 105
@@ -86,6 +88,7 @@ func TestDropRepeatAndOutcome(t *testing.T) {
 }
 
 func TestRefuse(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		status int
 		id     int
@@ -129,6 +132,7 @@ func TestRefuse(t *testing.T) {
 }
 
 func TestDelays(t *testing.T) {
+	t.Parallel()
 	const delay, answer = 300 * time.Millisecond, 200 * time.Millisecond
 	zero := envelope.Now()
 	arrived := make(chan int64, 1)
@@ -154,6 +158,7 @@ func TestDelays(t *testing.T) {
 
 // Processing is held back, by capacity or by the CPU time that it costs.
 func TestCapacityAndCPU(t *testing.T) {
+	t.Parallel()
 	for _, set := range []string{"standin.capacity=100", "standin.cpu=20ms"} {
 		t.Run(set, func(t *testing.T) {
 			b := begin(t, upstream.Config{}, set, "limits.max_thread_count=2")
@@ -180,6 +185,7 @@ func rekey(b *bench, seq uint64) []byte {
 }
 
 func TestLeak(t *testing.T) {
+	t.Parallel()
 	b := begin(t, upstream.Config{}, "standin.leak=4194304")
 	b.warm(b.pool.Project(0))
 	pid := b.run.PID()
@@ -211,6 +217,7 @@ func resident(t *testing.T, pid int) int {
 }
 
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	b := begin(t, upstream.Config{}, "standin.crash_after=5")
 	b.warm(b.pool.Project(0))
 	if got := b.send(0, 10); got[200] != 4 || got[0] != 6 {
@@ -223,6 +230,7 @@ func TestCrash(t *testing.T) {
 }
 
 func TestSlowStart(t *testing.T) {
+	t.Parallel()
 	began := time.Now()
 	b := begin(t, upstream.Config{}, "standin.slow_start=400ms")
 	if took := time.Since(began); took < 400*time.Millisecond {
@@ -234,6 +242,7 @@ func TestSlowStart(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
+	t.Parallel()
 	b := begin(t, upstream.Config{}, "standin.hold=true")
 	body, _ := b.pool.AppendWarm(nil, 1, 0, "errors", 0)
 	if status, _ := b.post(0, body); status != 200 {
@@ -255,6 +264,7 @@ func TestHold(t *testing.T) {
 
 // SIGTERM leaves nothing inside that the upstream takes in time.
 func TestGracefulStop(t *testing.T) {
+	t.Parallel()
 	b := begin(t, upstream.Config{Fault: upstream.Latency(20 * time.Millisecond)}, "limits.max_concurrent_requests=2")
 	for project := range 3 {
 		b.warm(project)
@@ -275,6 +285,7 @@ func TestGracefulStop(t *testing.T) {
 
 // What the upstream answers decides what becomes of an envelope, as with Relay.
 func TestUpstreamAnswers(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		treat   upstream.Treatment
@@ -319,6 +330,7 @@ func TestUpstreamAnswers(t *testing.T) {
 }
 
 func TestUpstreamTimeout(t *testing.T) {
+	t.Parallel()
 	slow := func(r upstream.Request) upstream.Treatment {
 		if r.Attempt == 0 {
 			return upstream.Treatment{Delay: 3 * time.Second}
@@ -332,6 +344,7 @@ func TestUpstreamTimeout(t *testing.T) {
 
 // A kind whose feature the project lacks vanishes in silence, as with Relay.
 func TestMissingFeature(t *testing.T) {
+	t.Parallel()
 	kinds := make([]envelope.Kind, len(envelope.Kinds))
 	copy(kinds, envelope.Kinds)
 	without := 0
@@ -366,6 +379,7 @@ func TestMissingFeature(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	b := begin(t, upstream.Config{})
 	for path, want := range map[string]int{"/api/relay/healthcheck/live/": 200, "/api/relay/healthcheck/ready/": 200, "/": 404, "/api/0/envelope/": 404, "/api/x/envelope/": 404} {
 		resp, err := b.http.Get("http://" + b.run.Addr() + path)

@@ -90,7 +90,7 @@ func (j *job) rewrite(dst []byte) []byte {
 	return dst
 }
 
-// burn spends CPU time of the calling thread.
+// burn spends CPU time of the calling thread, which the caller has locked.
 func burn(d time.Duration) {
 	if d <= 0 {
 		return

@@ -119,6 +119,15 @@ func refuse(ctx *fasthttp.RequestCtx, status int, detail string) {
 	answer(ctx, status, string(body))
 }
 
+// handleError answers what is no request.
+func handleError(ctx *fasthttp.RequestCtx, err error) {
+	if errors.Is(err, fasthttp.ErrBodyTooLarge) {
+		refuse(ctx, 413, "envelope exceeded its configured size limit")
+		return
+	}
+	refuse(ctx, 400, "failed to read request: "+err.Error())
+}
+
 // ingest takes an envelope, or refuses it. It is answered before it is processed.
 func (r *relay) ingest(ctx *fasthttp.RequestCtx, project uint64) {
 	encoding := envelope.FindEncoding(string(ctx.Request.Header.ContentEncoding()))

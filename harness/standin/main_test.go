@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,7 +45,12 @@ type bench struct {
 	http *http.Client
 }
 
-// set is settings as "key=value".
+// found is the stand-in, hashed once for all tests.
+var found = sync.OnceValues(func() (relay.Program, error) {
+	return relay.Find(context.Background(), relay.FormStandIn, "")
+})
+
+// settings are those of "key=value".
 func settings(pairs []string) []relay.Setting {
 	var set []relay.Setting
 	for _, pair := range pairs {
@@ -80,7 +86,7 @@ func prepare(t *testing.T, c upstream.Config, set ...string) *bench {
 
 func launch(t *testing.T, addr string, set ...string) *bench {
 	t.Helper()
-	p, err := relay.Find(t.Context(), relay.FormStandIn, "")
+	p, err := found()
 	if err != nil {
 		t.Fatal(err)
 	}

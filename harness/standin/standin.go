@@ -121,6 +121,7 @@ func (r *relay) run(ctx context.Context, cancel func()) (int, error) {
 	}
 	server := &fasthttp.Server{
 		Handler:                      r.handle,
+		ErrorHandler:                 handleError,
 		Name:                         "sentry-relay/" + relayVersion,
 		IdleTimeout:                  5 * time.Second, // as Relay closes idle connections
 		ReadBufferSize:               16 << 10,
