@@ -1,0 +1,50 @@
+package result
+
+import "time"
+
+// Provenance is where a run's figures come from: the relay, the host, relaybench itself.
+type Provenance struct {
+	Relay Relay `json:"relay"`
+	Host  Host  `json:"host"`
+	Bench Bench `json:"bench"`
+}
+
+// Relay is the identity of the program under test, as it was found; see relay.Program, of which it is the stored form.
+type Relay struct {
+	Form         string    `json:"form"`
+	Path         string    `json:"path,omitempty"`
+	URL          string    `json:"url,omitempty"`
+	Upstream     string    `json:"upstream,omitempty"`
+	Version      string    `json:"version,omitempty"`
+	SHA256       string    `json:"sha256,omitempty"`
+	Size         int64     `json:"size,omitempty"`
+	Branch       string    `json:"branch,omitempty"`
+	Revision     string    `json:"revision,omitempty"`
+	RevisionDate time.Time `json:"revision_date,omitzero"`
+	Dirty        bool      `json:"dirty,omitempty"`
+	Profile      string    `json:"profile,omitempty"`
+}
+
+// Host is the machine that a run was made on. What a system does not tell is the zero value.
+type Host struct {
+	Name           string  `json:"name"`
+	CPU            string  `json:"cpu"`    // model
+	CPUs           int     `json:"cpus"`   // that this process may use
+	Memory         uint64  `json:"memory"` // bytes
+	OS             string  `json:"os"`
+	Kernel         string  `json:"kernel"`
+	Distribution   string  `json:"distribution"`
+	Virtualisation string  `json:"virtualisation"`
+	Governor       string  `json:"governor"`
+	CgroupCPU      float64 `json:"cgroup_cpu"`    // CPUs that the cgroup allows; 0: no limit
+	CgroupMemory   uint64  `json:"cgroup_memory"` // bytes; 0: no limit
+	Load1          float64 `json:"load1"`         // load average over a minute, before the run
+}
+
+// Bench is relaybench itself.
+type Bench struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision"`
+	Payload  int    `json:"payload"` // version of the payloads, a condition of every comparison
+	Go       string `json:"go"`
+}
