@@ -1,0 +1,61 @@
+package harness
+
+import (
+	"slices"
+
+	"relaybench/envelope"
+	"relaybench/harness/result"
+	"relaybench/upstream"
+)
+
+// outcomeClient is the outcome of what clients themselves report as lost.
+// Source: relay-server/src/services/outcome.rs of Relay 26.4.
+const outcomeClient = 5
+
+// poolFacts is what was sent from.
+func (x *run) poolFacts() result.Pool {
+	f := result.Pool{Payload: envelope.PayloadVersion, Envelopes: x.plan.Pool, WarmUps: x.res.Pool.WarmUps}
+	agents := map[string]bool{}
+	for i := range uint64(f.Envelopes) {
+		f.Bytes += uint64(x.pool.Size(i))
+		agents[string(x.pool.UserAgent(i))] = true
+	}
+	f.Agents = len(agents)
+	return f
+}
+
+// upstreamFacts is what the upstream counted, the warm-up's share taken off.
+func (x *run) upstreamFacts() result.Upstream {
+	st := x.up.Stats()
+	u := result.Upstream{Envelopes: st.Envelopes, Repeats: st.Repeats, WireBytes: st.WireBytes, PlainBytes: st.PlainBytes,
+		Items: st.Items, Answers: st.Answers, Unstamped: st.Unstamped, Malformed: st.Malformed, MalformedFirst: st.MalformedFirst,
+		UnknownRoutes: st.UnknownRoutes, OpenMax: st.OpenMax, WarmUps: st.WarmUps}
+	for _, o := range x.outcomes(st) {
+		switch {
+		case o.Outcome == outcomeClient:
+			u.ClientReported = append(u.ClientReported, o)
+		case !slices.ContainsFunc(x.index, func(i int) bool { return x.kinds[i].Category == o.Category }):
+			u.OtherOutcomes = append(u.OtherOutcomes, o)
+		}
+	}
+	return u
+}
+
+// outcomes are those of the load: what the warm-up had made is taken off.
+func (x *run) outcomes(st upstream.Stats) []result.Outcome {
+	type key struct {
+		outcome, category int
+		reason            string
+	}
+	before := map[key]uint64{}
+	for _, o := range x.base.Outcomes {
+		before[key{o.Outcome, o.Category, o.Reason}] = o.Quantity
+	}
+	var out []result.Outcome
+	for _, o := range st.Outcomes {
+		if n := o.Quantity - before[key{o.Outcome, o.Category, o.Reason}]; n > 0 {
+			out = append(out, result.Outcome{Outcome: o.Outcome, Category: o.Category, Reason: o.Reason, Quantity: n})
+		}
+	}
+	return out
+}
