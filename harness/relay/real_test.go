@@ -1,7 +1,9 @@
 package relay_test
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -187,5 +189,25 @@ http: {encoding: gzip}
 	}
 	if got := r.Stop(20 * time.Second); got.Killed {
 		t.Errorf("got %+v, want a graceful end", got)
+	}
+}
+
+// Behind a wrapper it is Relay that is measured and that gets the SIGTERM.
+func TestRealWrapper(t *testing.T) {
+	needProc(t)
+	p, up := real(t), startUpstream(t)
+	wrapper := filepath.Join(t.TempDir(), "relay")
+	writeExecutable(t, wrapper, "#!/bin/sh\n'"+p.Path+"' \"$@\" & wait $!\n")
+	r := start(t, find(t, wrapper), relay.Setup{Upstream: up.Addr()})
+	wait(t, "ready", func() bool { return r.Ready(t.Context()) == nil })
+	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", r.PID()))
+	if err != nil || exe != p.Path {
+		t.Errorf("process %d is %s (%v), want %s", r.PID(), exe, err, p.Path)
+	}
+	if got := r.Stop(20 * time.Second); got.Killed || got.Status != "" {
+		t.Errorf("got %+v, want a graceful end", got)
+	}
+	if !gone(r.PID()) {
+		t.Error("Relay is left")
 	}
 }

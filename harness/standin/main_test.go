@@ -33,12 +33,14 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	// The benchmark's client leaves these behind for some seconds.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*HostClient).connsCleaner"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*TCPDialer).tcpAddrsClean"))
 }
 
 // bench is a stand-in before an upstream.
 type bench struct {
-	t    *testing.T
+	t    testing.TB
 	up   *upstream.Server
 	run  *relay.Process
 	pool *envelope.Pool
@@ -61,14 +63,14 @@ func settings(pairs []string) []relay.Setting {
 }
 
 // begin starts a stand-in with settings before an upstream of its own, and waits until it is ready.
-func begin(t *testing.T, c upstream.Config, set ...string) *bench {
+func begin(t testing.TB, c upstream.Config, set ...string) *bench {
 	t.Helper()
 	b := prepare(t, c, set...)
 	b.wait("ready", func() bool { return b.run.Ready(t.Context()) == nil })
 	return b
 }
 
-func prepare(t *testing.T, c upstream.Config, set ...string) *bench {
+func prepare(t testing.TB, c upstream.Config, set ...string) *bench {
 	t.Helper()
 	up, err := upstream.Start(c)
 	if err != nil {
@@ -84,7 +86,7 @@ func prepare(t *testing.T, c upstream.Config, set ...string) *bench {
 	return b
 }
 
-func launch(t *testing.T, addr string, set ...string) *bench {
+func launch(t testing.TB, addr string, set ...string) *bench {
 	t.Helper()
 	p, err := found()
 	if err != nil {
