@@ -1,0 +1,5 @@
+//go:build !linux
+
+package blaster
+
+func newTimer() (timer, error) { return newSleeper(), nil }

@@ -1,0 +1,81 @@
+package blaster
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"relaybench/envelope"
+)
+
+// loadJSON is a [Load] between processes: kinds hold functions and go by their names, a mix goes as its text.
+type loadJSON struct {
+	Addr        string   `json:"addr"`
+	Pool        poolJSON `json:"pool"`
+	Zero        int64    `json:"zero_ns"`
+	Schedule    Schedule `json:"schedule"`
+	Duration    int64    `json:"duration_ns"`
+	Connections int      `json:"connections"`
+	Timeout     int64    `json:"timeout_ns"`
+}
+
+type poolJSON struct {
+	Kinds    []string       `json:"kinds,omitempty"`
+	Mix      string         `json:"mix"`
+	Seed     uint64         `json:"seed"`
+	Size     int            `json:"size"`
+	Projects int            `json:"projects"`
+	Zipf     float64        `json:"zipf"`
+	Shape    envelope.Shape `json:"shape"`
+	Epoch    time.Time      `json:"epoch"`
+}
+
+// MarshalJSON writes the load for another process of the same program, which
+// knows kinds by their names only: one that is not in [envelope.Kinds] is an
+// error, and can be sent by the process that made it alone.
+func (l Load) MarshalJSON() ([]byte, error) {
+	p := l.Pool
+	j := loadJSON{
+		Addr: l.Addr, Zero: l.Zero, Schedule: l.Schedule, Duration: int64(l.Duration),
+		Connections: l.Connections, Timeout: int64(l.Timeout),
+		Pool: poolJSON{Mix: p.Mix.String(), Seed: p.Seed, Size: p.Size, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape, Epoch: p.Epoch},
+	}
+	for _, k := range p.Kinds {
+		if envelope.Find(envelope.Kinds, k.Name) == nil {
+			return nil, fmt.Errorf("kind %q is not built in: only one sender process can send it", k.Name)
+		}
+		j.Pool.Kinds = append(j.Pool.Kinds, k.Name)
+	}
+	return json.Marshal(j)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (l *Load) UnmarshalJSON(b []byte) error {
+	var j loadJSON
+	if err := json.Unmarshal(b, &j); err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	p := j.Pool
+	var kinds []envelope.Kind
+	for _, name := range p.Kinds {
+		k := envelope.Find(envelope.Kinds, name)
+		if k == nil {
+			return fmt.Errorf("load: unknown kind %q", name)
+		}
+		kinds = append(kinds, *k)
+	}
+	table := kinds
+	if table == nil {
+		table = envelope.Kinds
+	}
+	mix, err := envelope.ParseMix(table, p.Mix)
+	if err != nil {
+		return fmt.Errorf("load: %w", err)
+	}
+	*l = Load{
+		Addr: j.Addr, Zero: j.Zero, Schedule: j.Schedule, Duration: time.Duration(j.Duration),
+		Connections: j.Connections, Timeout: time.Duration(j.Timeout),
+		Pool: envelope.PoolConfig{Kinds: kinds, Mix: mix, Seed: p.Seed, Size: p.Size, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape, Epoch: p.Epoch},
+	}
+	return nil
+}
