@@ -28,5 +28,6 @@ func TestMain(m *testing.M) {
 	case "run": // a whole relaybench, for tests that kill it
 		os.Exit(runMain())
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // else each program that the race detector watches takes a second to end
 	goleak.VerifyTestMain(m)
 }

@@ -261,7 +261,8 @@ func (x *run) startRelay(ctx context.Context) error {
 		}
 		x.proc, x.addr = proc, proc.Addr()
 		e := proc.Effective()
-		x.res.Relay.Config, x.res.Relay.ConfigHash, x.res.Relay.Limit = e.YAML, e.Hash, concurrencyLimit(e.YAML)
+		x.res.Relay.Config, x.res.Relay.ConfigHash, x.res.Relay.Ignored = e.YAML, e.Hash, e.Ignored
+		x.res.Relay.Limit = concurrencyLimit(e.YAML)
 	}
 	return nil
 }
