@@ -19,6 +19,8 @@ type Report struct {
 	Plan       map[string]string `json:"plan"`
 	Provenance result.Provenance `json:"provenance"`
 	Result     *result.Result    `json:"result"`
+
+	Own bool `json:"-"` // made here, not imported; set by the store
 }
 
 // Save stores a report of a run made here under a new id, which it sets. It is
@@ -71,6 +73,16 @@ func (db *DB) Get(ref string) (*Report, error) {
 	}
 	return r, nil
 }
+
+// Find is the id of the report that ref names, as in [DB.Get].
+func (db *DB) Find(ref string) (id string, err error) { panic("stub") }
+
+// ReadReports reads reports by id, in that order, and hands each to do, with no
+// transaction open. The first error ends it.
+func (db *DB) ReadReports(ids []string, do func(*Report) error) error { panic("stub") }
+
+// Delete removes reports by id, all or none: an error names those that are not there.
+func (db *DB) Delete(ids ...string) error { panic("stub") }
 
 // find is the id that ref names.
 func find(tx *bbolt.Tx, ref string) (string, error) {
