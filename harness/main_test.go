@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "keeper":
 		os.Exit(relay.KeeperMain())
+	case "bad-relay":
+		os.Exit(badRelay())
 	case "run": // a whole relaybench, for tests that kill it
 		os.Exit(runMain())
 	}
