@@ -7,6 +7,16 @@ type Provenance struct {
 	Relay Relay `json:"relay"`
 	Host  Host  `json:"host"`
 	Bench Bench `json:"bench"`
+	// Series is of the occasion: it says nothing of what was measured.
+	Series Series `json:"series,omitzero"`
+}
+
+// Series is the line of many runs that a run was one of. It is the zero value of a run by itself.
+type Series struct {
+	ID       string `json:"id"`       // the same for all runs of the line, and no other
+	Position int    `json:"position"` // of this run among them, in time, from 1
+	Of       int    `json:"of"`       // how many the line asked for
+	Round    int    `json:"round"`    // through the line's list, from 1
 }
 
 // Relay is the identity of the program under test, as it was found; see relay.Program, of which it is the stored form.
