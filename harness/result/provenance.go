@@ -7,6 +7,9 @@ type Provenance struct {
 	Relay Relay `json:"relay"`
 	Host  Host  `json:"host"`
 	Bench Bench `json:"bench"`
+	// ConfigText is the text of the config file that the plan names, YAML; ""
+	// where it names none, and in reports of before it was kept.
+	ConfigText string `json:"config_text,omitempty"`
 	// Series is of the occasion: it says nothing of what was measured.
 	Series Series `json:"series,omitzero"`
 }
