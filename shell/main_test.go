@@ -2,6 +2,7 @@ package shell_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -13,6 +14,10 @@ import (
 	"relaybench/harness/standin"
 	"relaybench/shell"
 )
+
+// goRace are settings of the race detector, which sleeps a second when a
+// process ends, and there are many that do.
+const goRace = "GORACE"
 
 // TestMain lets the test binary play relaybench in scripts, and the programs
 // that relaybench starts from its own executable.
@@ -28,6 +33,15 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		os.Exit(0)
+	}
+	// Tests here mostly wait for runs that last a second or two. The command line, parsed later, still counts.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	if os.Getenv(goRace) == "" {
+		if err := os.Setenv(goRace, "atexit_sleep_ms=0"); err != nil {
+			panic(err)
+		}
 	}
 	testscript.Main(m, map[string]func(){
 		"relaybench": func() { os.Exit(shell.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) },

@@ -164,6 +164,7 @@ func onTerminal(t *testing.T, out io.Writer, args ...string) (*exec.Cmd, *screen
 }
 
 func TestStoreThatIsHeld(t *testing.T) {
+	t.Parallel()
 	db := filepath.Join(t.TempDir(), "r.db")
 	holder := relaybench(t, "-db", db)
 	stdin, err := holder.StdinPipe()
@@ -209,6 +210,7 @@ func TestStoreThatIsHeld(t *testing.T) {
 }
 
 func TestUpstreamAlone(t *testing.T) {
+	t.Parallel()
 	cmd := relaybench(t, "-upstream", "127.0.0.1:0")
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
