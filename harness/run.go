@@ -357,11 +357,15 @@ func (x *run) load(ctx context.Context) error {
 	} else {
 		x.tally, err = blaster.Run(ctx, load, x.pool, &x.live)
 	}
-	// The load lasts as long as the plan says, also where its last send is due and answered earlier.
-	if x.res.LoadEnd = start + int64(x.plan.Duration); err != nil {
-		x.res.LoadEnd = min(x.res.LoadEnd, x.now())
+	x.res.LoadEnd = start + int64(x.plan.Duration)
+	if left := x.res.LoadEnd - x.now(); err == nil && left > 0 {
+		// The load lasts as long as the plan says, also where its last send is answered earlier.
+		err = x.sleep(ctx, time.Duration(left))
 	}
-	close(x.sampler.draining)
+	if err != nil {
+		x.res.LoadEnd = min(x.res.LoadEnd, x.now())
+		close(x.sampler.cut)
+	}
 	x.meter.loadEnded()
 	stopped := ctx.Err() != nil
 	cancel(nil)

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/shirou/gopsutil/v4/mem"
 
+	"relaybench/harness/relay"
 	"relaybench/harness/result"
 )
 
@@ -78,6 +79,10 @@ func (m *meter) drainEnded() {
 		h.RSSPeak = peak
 	}
 	h.Others = -1
+	// Note: a relay that is not ours may be one of the others here; what they use is then not known.
+	if x.program.Form == relay.FormURL {
+		return
+	}
 	if after := othersCPU(m.self); after != nil && m.others != nil {
 		h.Others = 0
 		for pid, cpu := range after {
@@ -113,24 +118,27 @@ func (g *memoryGuard) Error() string {
 	return fmt.Sprintf("%d MiB of %d MiB of memory left: less than a tenth", g.left>>20, g.total>>20)
 }
 
-// sampler takes a sample each second from load start to drain end. Its goroutine is joined by close.
+// sampler takes a sample each second from load start to drain end, and one
+// where the load ends. Its goroutine is joined by close.
 type sampler struct {
-	x        *run
-	start    int64
-	guard    context.CancelCauseFunc // stops the load
-	draining chan struct{}           // closed at load end
-	quit     chan struct{}
-	done     chan struct{}
+	x     *run
+	start int64
+	end   int64                   // when the load ends by plan
+	guard context.CancelCauseFunc // stops the load
+	cut   chan struct{}           // closed when the load ended before
+	quit  chan struct{}
+	done  chan struct{}
 
 	samples []result.Sample // read after close
 	peak    int64           // the relay's highest high-water mark seen
 	rss     int64           // its last resident memory
 }
 
-const sampleEvery = time.Second
+const sampleEvery = int64(time.Second)
 
 func (x *run) startSampler(start int64, guard context.CancelCauseFunc) *sampler {
-	s := &sampler{x: x, start: start, guard: guard, draining: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{})}
+	s := &sampler{x: x, start: start, end: start + int64(x.plan.Duration), guard: guard,
+		cut: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
 }
@@ -147,34 +155,37 @@ func (s *sampler) run() {
 	self := os.Getpid()
 	cpu, _ := processCPU(self)
 	perSend := s.x.meanElements()
-	next := time.NewTimer(time.Duration(s.start - s.x.now() + int64(sampleEvery)))
-	defer next.Stop()
-	for n := int64(2); ; n++ {
-		quit := false
+	cut, loading := s.cut, true
+	due := s.start
+	t := time.NewTimer(0)
+	defer t.Stop()
+	<-t.C
+	for quit := false; !quit; {
+		if due += sampleEvery - (due-s.start)%sampleEvery; loading && due > s.end {
+			due = s.end
+		}
+		t.Reset(time.Duration(due - s.x.now()))
 		select {
-		case <-next.C:
+		case <-t.C:
+		case <-cut:
+			cut, due = nil, s.x.now()
+			s.take(self, cpu, perSend, !loading)
+			loading = false
+			continue
 		case <-s.quit:
 			quit = true
 		}
-		s.take(self, cpu, perSend)
-		if quit {
-			return
-		}
-		next.Reset(time.Duration(s.start + n*int64(sampleEvery) - s.x.now()))
+		s.take(self, cpu, perSend, !loading)
+		loading = loading && due < s.end
 	}
 }
 
 // take takes one sample.
-func (s *sampler) take(self int, selfCPU int64, perSend map[int]float64) {
+func (s *sampler) take(self int, selfCPU int64, perSend map[int]float64, draining bool) {
 	x := s.x
 	c := x.live.Counts()
 	v := result.Sample{At: x.now() - s.start, Due: c.Due, Sent: c.Sent, Accepted: c.Accepted, Refused: c.Refused, Failed: c.Failed,
-		Arrived: x.agent.arrived(), LateMax: c.LateMax, Open: x.up.Open(), RelayCPU: -1, RelayRSS: -1, Threads: -1}
-	select {
-	case <-s.draining:
-		v.Draining = true
-	default:
-	}
+		Arrived: x.agent.arrived(), LateMax: c.LateMax, Open: x.up.Open(), RelayCPU: -1, RelayRSS: -1, Threads: -1, Draining: draining}
 	outcomes := 0.0
 	for _, o := range x.outcomes(x.up.Stats()) {
 		if mean := perSend[o.Category]; mean > 0 && o.Outcome != outcomeClient {
