@@ -2,6 +2,7 @@ package result
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -148,16 +149,38 @@ func (s *Sketch) UnmarshalJSON(b []byte) (err error) {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return fmt.Errorf("decode sketch: %w", err)
 	}
-	*s = *NewSketch()
-	if j.Count == 0 {
-		return nil
-	}
-	if err := s.dd.DecodeAndMergeWith(j.Bins); err != nil {
+	read := NewSketch()
+	if err := read.dd.DecodeAndMergeWith(j.Bins); err != nil {
 		return fmt.Errorf("decode sketch: %w", err)
 	}
-	if got := s.dd.GetCount(); got != float64(j.Count) || !(j.Min <= j.Max) {
-		return fmt.Errorf("decode sketch: %v values in its bins, %d in its count", got, j.Count)
+	if err := j.check(read.dd); err != nil {
+		return fmt.Errorf("decode sketch: %w", err)
 	}
-	s.count, s.sum, s.min, s.max = j.Count, j.Sum, j.Min, j.Max
+	read.dd.IndexMapping = sketchMapping
+	read.count, read.sum, read.min, read.max = j.Count, j.Sum, j.Min, j.Max
+	*s = *read
+	return nil
+}
+
+// check says whether bins can be those of what stands beside them.
+func (j *sketchJSON) check(bins *ddsketch.DDSketch) error {
+	count := 0.0
+	bins.ForEach(func(_, n float64) bool { count += n; return false })
+	if count != float64(j.Count) || count != bins.GetCount() {
+		return fmt.Errorf("%v values in its bins, %d in its count", bins.GetCount(), j.Count)
+	}
+	if j.Count == 0 {
+		if j.Min != 0 || j.Max != 0 || j.Sum != 0 {
+			return errors.New("no values, but a sum of them")
+		}
+		return nil
+	}
+	largest, err := bins.GetMaxValue()
+	if err != nil {
+		return err
+	}
+	if !bins.GetNegativeValueStore().IsEmpty() || !(j.Min >= 0) || !(j.Min <= j.Max) || !(math.Abs(largest-j.Max) <= 2*Accuracy*j.Max) {
+		return fmt.Errorf("values from %v to %v, but up to %v in its bins", j.Min, j.Max, largest)
+	}
 	return nil
 }

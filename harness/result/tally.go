@@ -15,7 +15,7 @@ const (
 	NotSent      Answer = iota // due, but never written
 	Accepted                   // any 2xx
 	FailTimeout                // no answer within the plan's time-out
-	FailConnect                // no connection
+	FailConnect                // no connection: a byte of it never went out, so it is not sent
 	FailClosed                 // the connection ended before the answer
 	FailResponse               // bytes that are no HTTP response
 	FailOther
@@ -52,7 +52,10 @@ func (a Answer) Status() int {
 // Refused says that the relay answered, and not with a 2xx.
 func (a Answer) Refused() bool { return a >= firstStatus && int(a) < Answers }
 
-// Failed says that the send was begun and not answered.
+// Sent says that a byte of the send went out.
+func (a Answer) Sent() bool { return a != NotSent && a != FailConnect }
+
+// Failed says that the send was begun and not answered; see [Answer.Sent] for whether anything of it went out.
 func (a Answer) Failed() bool { return a > Accepted && a < firstStatus }
 
 // String is the answer's name in a ledger.
@@ -106,7 +109,7 @@ type Spans struct {
 
 // Tally is what a blaster brings back. Tallies of the shares of one schedule merge.
 type Tally struct {
-	Due           uint64            `json:"due"`      // numbers that were due
+	Due           uint64            `json:"due"`      // numbers that were due: Sent, and the counts of NotSent and FailConnect
 	Sent          uint64            `json:"sent"`     // of them, those of which a byte went out
 	Counts        [Answers]uint64   `json:"counts"`   // sends by Answer
 	Pushed        uint64            `json:"pushed"`   // bytes written: heads and bodies
@@ -133,12 +136,18 @@ func NewTally(first, stride uint64) *Tally {
 // Merge adds another share of the same schedule. The logs of two different
 // shares become one of the whole schedule (First 0, Stride 1).
 func (t *Tally) Merge(o *Tally) error {
-	for _, p := range []struct{ to, from *Sketch }{
-		{t.AcceptedSpans.Response, o.AcceptedSpans.Response}, {t.AcceptedSpans.Service, o.AcceptedSpans.Service},
-		{t.RefusedSpans.Response, o.RefusedSpans.Response}, {t.RefusedSpans.Service, o.RefusedSpans.Service},
-		{t.Late, o.Late},
+	for _, p := range []struct {
+		to   **Sketch
+		from *Sketch
+	}{
+		{&t.AcceptedSpans.Response, o.AcceptedSpans.Response}, {&t.AcceptedSpans.Service, o.AcceptedSpans.Service},
+		{&t.RefusedSpans.Response, o.RefusedSpans.Response}, {&t.RefusedSpans.Service, o.RefusedSpans.Service},
+		{&t.Late, o.Late},
 	} {
-		if err := p.to.Merge(p.from); err != nil {
+		if *p.to == nil { // as a decoded tally may have it
+			*p.to = NewSketch()
+		}
+		if err := (*p.to).Merge(p.from); err != nil {
 			return fmt.Errorf("merge tally: %w", err)
 		}
 	}
