@@ -35,11 +35,5 @@ var DecodeJSON = decodeJSON
 
 // PutImported keeps a report as an import does: under its own id, and not as a run made here.
 func (db *DB) PutImported(r *Report) error {
-	return db.update(func(tx *bbolt.Tx) error {
-		record, err := db.encode(r)
-		if err != nil {
-			return err
-		}
-		return tx.Bucket(reportsBucket).Put([]byte(r.ID), record)
-	})
+	return db.update(func(tx *bbolt.Tx) error { return db.put(tx, r) })
 }

@@ -1,11 +1,26 @@
 package store
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"syscall"
 )
+
+// HeldError says that another process holds the store.
+type HeldError struct {
+	Path string
+	PID  int // 0: unknown
+}
+
+func (e *HeldError) Error() string {
+	by := "another process"
+	if e.PID != 0 {
+		by = "process " + strconv.Itoa(e.PID)
+	}
+	return fmt.Sprintf("store %q is held by %s: end it, or name another file with -db", e.Path, by)
+}
 
 // holder is the process that holds a lock on the file at path; 0 where the
 // system does not tell (only Linux does), or where it is in another PID namespace.

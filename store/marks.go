@@ -297,11 +297,14 @@ func MarksOf(r *Report) []Marked {
 // Unfit says whether marks make the metric unfit, and which one does first.
 func Unfit(marks []Marked, metric string) (by string, ok bool) {
 	for _, m := range marks {
-		for _, name := range m.Unfit {
-			if name == "*" || name == metric {
-				return m.Name, true
-			}
+		if m.unfits(metric) {
+			return m.Name, true
 		}
 	}
 	return "", false
+}
+
+// unfits says whether the mark makes the metric unfit.
+func (m *Mark) unfits(metric string) bool {
+	return slices.ContainsFunc(m.Unfit, func(name string) bool { return name == "*" || name == metric })
 }

@@ -176,11 +176,6 @@ func FindMetric(name string) *Metric {
 	return nil
 }
 
-// ParseValue reads a value of the metric as it was typed, such as 50ms of one
-// in ns or 90MiB of one in B, and gives it in the metric's unit. Its error says
-// what is expected.
-func (m *Metric) ParseValue(text string) (float64, error) { panic("stub") }
-
 // observed derives a metric from a result; what is no finite number is unknown.
 func observed(of func(*result.Result) (float64, bool)) func(*Report) (float64, bool) {
 	return func(r *Report) (float64, bool) {

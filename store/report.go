@@ -25,64 +25,140 @@ type Report struct {
 
 // Save stores a report of a run made here under a new id, which it sets. It is
 // on the disk when Save returns. When it returns an error the report has no id
-// and is not in the store.
+// and is not in the store; [DB.SaveFile] may keep it then. The error is a
+// [SpaceError] where the disk is full.
 func (db *DB) Save(r *Report) error {
 	r.ID = ""
-	var id string
+	saved := *r
+	saved.Own = true
 	err := db.update(func(tx *bbolt.Tx) error {
-		reports, own := tx.Bucket(reportsBucket), tx.Bucket(ownBucket)
-		last, _ := own.Cursor().Last()
-		for id = nextID(string(last), db.now()); reports.Get([]byte(id)) != nil; {
-			id = nextID(id, db.now()) // an imported one has it
+		last, _ := tx.Bucket(ownBucket).Cursor().Last()
+		for saved.ID = nextID(string(last), db.now()); tx.Bucket(reportsBucket).Get([]byte(saved.ID)) != nil; {
+			saved.ID = nextID(saved.ID, db.now()) // an imported one has it
 		}
-		saved := *r
-		saved.ID = id
-		record, err := db.encode(&saved)
-		if err != nil {
-			return err
-		}
-		if err := own.Put([]byte(id), nil); err != nil {
-			return err
-		}
-		return reports.Put([]byte(id), record)
+		return db.put(tx, &saved)
 	})
 	if err != nil {
 		return fmt.Errorf("save report: %w", err)
 	}
-	r.ID = id
+	r.ID, r.Own = saved.ID, true
 	return nil
+}
+
+// put keeps a report under its id, and its entry in the index.
+func (db *DB) put(tx *bbolt.Tx, r *Report) error {
+	record, err := db.encode(r)
+	if err != nil {
+		return err
+	}
+	if r.Own {
+		if err := tx.Bucket(ownBucket).Put([]byte(r.ID), nil); err != nil {
+			return err
+		}
+	}
+	if err := tx.Bucket(reportsBucket).Put([]byte(r.ID), record); err != nil {
+		return err
+	}
+	return putEntry(tx, EntryOf(r))
 }
 
 // Get reads the report that ref names: an id, a unique beginning of one, "last" or "last-N".
 func (db *DB) Get(ref string) (*Report, error) {
 	var id string
 	var record []byte
+	var own bool
 	err := db.view(func(tx *bbolt.Tx) (err error) {
-		if id, err = find(tx, ref); err != nil {
-			return err
+		if id, err = find(tx, ref); err == nil {
+			record, own = recordOf(tx, id)
 		}
-		record = bytes.Clone(tx.Bucket(reportsBucket).Get([]byte(id)))
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
+	return db.report(id, record, own)
+}
+
+// Find is the id of the report that ref names, as in [DB.Get].
+func (db *DB) Find(ref string) (id string, err error) {
+	err = db.view(func(tx *bbolt.Tx) (err error) {
+		id, err = find(tx, ref)
+		return err
+	})
+	return id, err
+}
+
+// ReadReports reads reports by id, in that order, and hands each to do, with no
+// transaction open. The first error ends it.
+func (db *DB) ReadReports(ids []string, do func(*Report) error) error {
+	for _, id := range ids {
+		var record []byte
+		var own bool
+		err := db.view(func(tx *bbolt.Tx) error {
+			if record, own = recordOf(tx, id); record == nil {
+				return fmt.Errorf("no report %q", id)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		r, err := db.report(id, record, own)
+		if err != nil {
+			return err
+		}
+		if err := do(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recordOf is a copy of a report's record, nil where there is none, and whether it was made here.
+func recordOf(tx *bbolt.Tx, id string) (record []byte, own bool) {
+	return bytes.Clone(tx.Bucket(reportsBucket).Get([]byte(id))), has(tx.Bucket(ownBucket), []byte(id))
+}
+
+// report reads a record.
+func (db *DB) report(id string, record []byte, own bool) (*Report, error) {
 	r, err := db.decode(record)
 	if err != nil {
 		return nil, fmt.Errorf("store %q: report %s: %w", db.path, id, err)
 	}
+	r.ID, r.Own = id, own
 	return r, nil
 }
 
-// Find is the id of the report that ref names, as in [DB.Get].
-func (db *DB) Find(ref string) (id string, err error) { panic("stub") }
-
-// ReadReports reads reports by id, in that order, and hands each to do, with no
-// transaction open. The first error ends it.
-func (db *DB) ReadReports(ids []string, do func(*Report) error) error { panic("stub") }
-
 // Delete removes reports by id, all or none: an error names those that are not there.
-func (db *DB) Delete(ids ...string) error { panic("stub") }
+func (db *DB) Delete(ids ...string) error {
+	var unknown []string
+	err := db.update(func(tx *bbolt.Tx) error {
+		reports, own, index := tx.Bucket(reportsBucket), tx.Bucket(ownBucket), tx.Bucket(indexBucket)
+		for _, id := range ids {
+			if reports.Get([]byte(id)) == nil {
+				unknown = append(unknown, strconv.Quote(id))
+			}
+		}
+		if len(unknown) > 0 {
+			return errUnknown
+		}
+		for _, id := range ids {
+			for _, b := range []*bbolt.Bucket{reports, own, index} {
+				if err := b.Delete([]byte(id)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errUnknown) {
+		return fmt.Errorf("no report %s: nothing was deleted", strings.Join(unknown, ", "))
+	}
+	return err
+}
+
+// errUnknown ends a transaction without a write.
+var errUnknown = errors.New("unknown")
 
 // find is the id that ref names.
 func find(tx *bbolt.Tx, ref string) (string, error) {

@@ -43,6 +43,9 @@ func current() int { return versions[len(versions)-1].number }
 
 const recordMagic = "relaybench report "
 
+// maxHead bounds a record's first line, in bytes.
+const maxHead = 200
+
 // encode is the record of a report.
 func (db *DB) encode(r *Report) ([]byte, error) {
 	text, err := json.Marshal(r)
@@ -70,15 +73,10 @@ func printable(s string) string {
 // decode reads a record of any version up to the current one.
 func (db *DB) decode(record []byte) (*Report, error) {
 	line, packed, ok := bytes.Cut(record, []byte("\n"))
-	rest, magic := strings.CutPrefix(string(line), recordMagic)
-	if !ok || !magic {
-		return nil, errors.New("is no record of a report")
-	}
-	text, by, _ := strings.Cut(rest, " ")
-	number, err := strconv.Atoi(text)
+	number, by, err := parseHead(string(line), ok)
 	switch {
-	case err != nil || number < 1:
-		return nil, fmt.Errorf("record version %q is no number", text)
+	case err != nil:
+		return nil, err
 	case number > current():
 		return nil, fmt.Errorf("record version %d was written by relaybench %s, and this one reads up to %d: use that one", number, orUnknown(by), current())
 	}
@@ -87,6 +85,20 @@ func (db *DB) decode(record []byte) (*Report, error) {
 		return nil, fmt.Errorf("record is damaged: %w", err)
 	}
 	return decodeJSON(number, body)
+}
+
+// parseHead reads the first line of a record; ended says that there is one.
+func parseHead(line string, ended bool) (number int, by string, err error) {
+	rest, magic := strings.CutPrefix(line, recordMagic)
+	if !ended || !magic {
+		return 0, "", errors.New("is no record of a report")
+	}
+	text, by, _ := strings.Cut(rest, " ")
+	number, err = strconv.Atoi(text)
+	if err != nil || number < 1 {
+		return 0, "", fmt.Errorf("record version %q is no number", text)
+	}
+	return number, by, nil
 }
 
 func orUnknown(version string) string {
