@@ -45,7 +45,7 @@ type run struct {
 	pool       *envelope.Pool
 	start, end int64  // on envelope.Now
 	share      uint64 // numbers of the share that may be taken
-	log        answers
+	log        answerLog
 	senders    []*sender
 
 	// What a test with a simulated clock and no network has its own of.
@@ -62,7 +62,7 @@ type run struct {
 }
 
 func newRun(load Load, pool *envelope.Pool) *run {
-	r := &run{load: load, pool: pool, newTimer: newTimer}
+	r := &run{load: load, pool: pool, newTimer: newTimer, share: maxNumbers}
 	r.start = load.Zero + load.Schedule.Start
 	r.end = r.start + int64(load.Duration)
 	r.dial = func(ctx context.Context) (net.Conn, error) {
@@ -92,7 +92,6 @@ func (r *run) do(ctx context.Context, live *Live) (tally *result.Tally, err erro
 	if err := r.load.check(); err != nil {
 		return tally, err
 	}
-	r.share = maxNumbers
 	if s.Open() {
 		r.share = s.share(r.load.Duration)
 		r.log.whole = make([]byte, r.share)

@@ -58,3 +58,12 @@ func (c *cell) tardy(ns int64) {
 		c.late.Store(ns)
 	}
 }
+
+// set makes the counts those of c, of senders in another process.
+func (c *cell) set(n Counts) {
+	c.sent.Store(n.Sent)
+	c.accepted.Store(n.Accepted)
+	c.refused.Store(n.Refused)
+	c.failed.Store(n.Failed)
+	c.tardy(n.LateMax)
+}

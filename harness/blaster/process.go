@@ -91,6 +91,8 @@ func senderMain(ctx context.Context, in io.Reader, orders *json.Decoder, say *js
 				return err
 			}
 		case m := <-last:
+			c := live.Counts()
+			m.Counts = &c
 			return say.Encode(m)
 		}
 	}

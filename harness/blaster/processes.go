@@ -210,11 +210,7 @@ func (q *process) run(start startJSON) (*result.Tally, error) {
 			return nil, q.died(err)
 		}
 		if c := m.Counts; c != nil {
-			q.cell.sent.Store(c.Sent)
-			q.cell.accepted.Store(c.Accepted)
-			q.cell.refused.Store(c.Refused)
-			q.cell.failed.Store(c.Failed)
-			q.cell.tardy(c.LateMax)
+			q.cell.set(*c)
 			q.due.Store(c.Due)
 		}
 		if m.Tally == nil || m.Log == nil {

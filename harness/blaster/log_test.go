@@ -8,10 +8,10 @@ import (
 )
 
 // Answers are written by many at once, and none is lost, whether or not their number is known.
-func TestAnswersLog(t *testing.T) {
+func TestAnswerLog(t *testing.T) {
 	const n = 2*partSize + 100
 	answer := func(i uint64) result.Answer { return result.Answer(1 + i%5) }
-	for name, log := range map[string]*answers{"known": {whole: make([]byte, n+7)}, "unknown": {}} {
+	for name, log := range map[string]*answerLog{"known": {whole: make([]byte, n+7)}, "unknown": {}} {
 		var all sync.WaitGroup
 		for first := range uint64(4) {
 			all.Go(func() {
@@ -34,7 +34,7 @@ func TestAnswersLog(t *testing.T) {
 			t.Errorf("%s: got %d used, want %d", name, log.used(), n)
 		}
 	}
-	gap := &answers{}
+	gap := &answerLog{}
 	gap.put(partSize+1, result.Accepted)
 	if b := gap.bytes(partSize + 2); result.Answer(b[0]) != result.NotSent || result.Answer(b[partSize+1]) != result.Accepted {
 		t.Error("a part that was never written to is not all not sent")

@@ -7,23 +7,22 @@ import (
 	"relaybench/harness/result"
 )
 
-// maxNumbers bounds the numbers of a share: each costs a byte.
-const maxNumbers = maxParts * partSize
-
 const (
 	partSize = 1 << 20
 	maxParts = 1 << 12
+	// maxNumbers bounds the numbers of a share: each costs a byte.
+	maxNumbers = maxParts * partSize
 )
 
-// answers is how the numbers of a share were answered, a byte each, written by
+// answerLog is how the numbers of a share were answered, a byte each, written by
 // all senders at once without a lock: no two write the same byte. Where their
 // number is not known beforehand they lie in parts that are made as needed.
-type answers struct {
+type answerLog struct {
 	whole []byte
 	parts [maxParts]atomic.Pointer[[partSize]byte]
 }
 
-func (l *answers) put(i uint64, a result.Answer) {
+func (l *answerLog) put(i uint64, a result.Answer) {
 	if l.whole != nil {
 		l.whole[i] = byte(a)
 		return
@@ -38,25 +37,20 @@ func (l *answers) put(i uint64, a result.Answer) {
 }
 
 // bytes are the answers of the first n numbers; no sender may be running any more.
-func (l *answers) bytes(n uint64) []byte {
+func (l *answerLog) bytes(n uint64) []byte {
 	if l.whole != nil {
 		return l.whole[:n:n]
 	}
-	b := make([]byte, 0, n)
-	for i := range l.parts {
-		part := l.parts[i].Load()
-		if uint64(len(b)) == n {
-			break
+	b := make([]byte, n)
+	for at := uint64(0); at < n; at += partSize {
+		if part := l.parts[at/partSize].Load(); part != nil {
+			copy(b[at:], part[:])
 		}
-		if part == nil {
-			part = new([partSize]byte)
-		}
-		b = append(b, part[:min(n-uint64(len(b)), partSize)]...)
 	}
 	return b
 }
 
 // used is one more than the index of the last number of a known many that was answered in any way.
-func (l *answers) used() uint64 {
+func (l *answerLog) used() uint64 {
 	return uint64(len(bytes.TrimRight(l.whole, "\x00")))
 }
