@@ -145,11 +145,23 @@ func stalls(t testing.TB, rate float64, duration, from, to time.Duration, run fu
 		}
 		return to - time.Duration(at)
 	}
-	s := newServer(func(c net.Conn, r *request) bool {
-		time.Sleep(left(envelope.Now() - zero.Load()))
-		return say(accepted, true)(c, r)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { answerAll(c, func() { time.Sleep(left(envelope.Now() - zero.Load())) }) })
+		}
 	})
-	load := newLoad(s.listen(t), rate, duration, 64)
+	defer serving.Wait()
+	defer l.Close()
+	load := newLoad(l.Addr().String(), rate, duration, 64)
 	zero.Store(load.Zero)
 	got = run(load)
 	for seq := range got.Due {

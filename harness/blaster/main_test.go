@@ -52,11 +52,12 @@ func nullServer() error {
 		if err != nil {
 			return err
 		}
-		go answerAll(c)
+		go answerAll(c, func() {})
 	}
 }
 
-func answerAll(c net.Conn) {
+// answerAll reads requests and answers each after hold, at the least cost.
+func answerAll(c net.Conn, hold func()) {
 	defer c.Close()
 	buf := make([]byte, 256<<10)
 	answer := []byte(accepted)
@@ -77,6 +78,7 @@ func answerAll(c net.Conn) {
 			return
 		}
 		if n == head+4+size {
+			hold()
 			c.Write(answer)
 			n = 0
 		}
