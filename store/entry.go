@@ -23,7 +23,7 @@ type Entry struct {
 	Problem string
 
 	cell *cell
-	rest string // marks, headline metrics and what is of the occasion, packed
+	rest []byte // marks, headline metrics and what is of the occasion, packed; shared, never written to
 }
 
 // cell is the conditions of a report, which it shares with all that were made alike.
@@ -102,7 +102,7 @@ func EntryOf(r *Report) *Entry {
 		value, _ := Variables[i].Of(r)
 		b = appendText(b, value)
 	}
-	e.rest = string(b)
+	e.rest = b
 	return e
 }
 
@@ -149,9 +149,9 @@ func (e *Entry) occasion(number int) string {
 	u.marks(nil)
 	u.skip(8 * len(headlines))
 	for range number {
-		u.text()
+		u.bytes()
 	}
-	return u.text()
+	return string(u.bytes())
 }
 
 // Vars are all variables that are known, by name.
@@ -265,14 +265,20 @@ func (c *cell) pack() (name cellName, packed []byte) {
 	return cellName(sum[:]), packed
 }
 
-func unpackCell(packed string) (*cell, error) {
-	u := unpack(packed)
+// unpackCell reads a stored cell. It keeps nothing of packed.
+func unpackCell(packed []byte) (*cell, error) {
+	u, all := unpack(packed), string(packed)
+	text := func() string {
+		n := len(u.bytes())
+		end := len(packed) - len(u.left)
+		return all[end-n : end]
+	}
 	c := &cell{values: make([]string, len(conditions.at))}
 	for i := range c.values {
-		c.values[i] = u.text()
+		c.values[i] = text()
 	}
-	for u.left != "" {
-		c.extra = append(c.extra, pair{u.text(), u.text()})
+	for len(u.left) > 0 {
+		c.extra = append(c.extra, pair{text(), text()})
 	}
 	return c, u.err()
 }
@@ -305,30 +311,40 @@ func cellOf(packed []byte) (name cellName, ok bool) {
 	return cellName(packed[2:]), true
 }
 
-// unpackEntry reads a stored entry, whose cell is c. It keeps nothing of packed.
-func unpackEntry(id string, packed []byte, c *cell) (Entry, error) {
-	e := Entry{ID: id}
+// unpack reads a stored entry, whose cell is c. It keeps nothing of packed:
+// what it needs of it is appended to kept, which it returns.
+func (e *Entry) unpack(id, packed []byte, c *cell, kept []byte) ([]byte, error) {
+	*e = Entry{ID: string(id)}
 	if len(packed) < 2 {
-		return e, errBroken
+		return kept, errBroken
 	}
 	e.Own = packed[1] == 1
 	if packed[0] == entryUnreadable {
 		e.Problem = string(packed[2:])
-		return e, nil
+		return kept, nil
 	}
 	if c == nil || len(packed) < entryHead {
-		return e, errBroken
+		return kept, errBroken
 	}
 	e.Start, e.End = timeAt(packed[2+len(cellName{}):]), timeAt(packed[2+len(cellName{})+12:])
-	e.cell, e.rest = c, string(packed[entryHead:])
+	rest := packed[entryHead:]
+	if len(kept)+len(rest) > cap(kept) {
+		kept = make([]byte, 0, max(keptBytes, len(rest))) // what is full stays with its entries
+	}
+	at := len(kept)
+	kept = append(kept, rest...)
+	e.cell, e.rest = c, kept[at:len(kept):len(kept)]
 	u := unpack(e.rest)
 	u.marks(nil)
 	u.skip(8 * len(headlines))
 	for range occasions.at {
-		u.text()
+		u.bytes()
 	}
-	return e, u.err()
+	return kept, u.err()
 }
+
+// keptBytes is how much of entries is kept in one piece of memory.
+const keptBytes = 16 << 10
 
 // appendTime writes an instant in 12 bytes, with its nanoseconds.
 func appendTime(b []byte, t time.Time) []byte {
@@ -352,24 +368,26 @@ var errBroken = errors.New("is damaged")
 
 // unpacker reads what was packed. Once something is missing it reads nothing more, and err says so.
 type unpacker struct {
-	left string
+	left []byte
 	bad  bool
 }
 
-func unpack(packed string) unpacker { return unpacker{left: packed} }
+func unpack(packed []byte) unpacker { return unpacker{left: packed} }
 
 // err is nil when all was read, and no more was asked for.
 func (u *unpacker) err() error {
-	if u.bad || u.left != "" {
+	if u.bad || len(u.left) > 0 {
 		return errBroken
 	}
 	return nil
 }
 
-func (u *unpacker) skip(n int) (skipped string) {
-	if n < 0 || n > len(u.left) {
-		u.left, u.bad = "", true
-		return ""
+func (u *unpacker) fail() { u.left, u.bad = nil, true }
+
+func (u *unpacker) skip(n int) (skipped []byte) {
+	if n > len(u.left) {
+		u.fail()
+		return nil
 	}
 	skipped, u.left = u.left[:n], u.left[n:]
 	return skipped
@@ -377,31 +395,22 @@ func (u *unpacker) skip(n int) (skipped string) {
 
 // number is one below limit.
 func (u *unpacker) number(limit int) int {
-	v, shift := 0, 0
-	for i := range min(len(u.left), 5) {
-		b := u.left[i]
-		v |= int(b&0x7f) << shift
-		if shift += 7; b < 0x80 {
-			u.left = u.left[i+1:]
-			if v >= limit {
-				u.skip(-1)
-				return 0
-			}
-			return v
-		}
+	v, n := binary.Uvarint(u.left)
+	if n <= 0 || v >= uint64(limit) {
+		u.fail()
+		return 0
 	}
-	u.skip(-1)
-	return 0
+	u.left = u.left[n:]
+	return int(v)
 }
 
-func (u *unpacker) text() string { return u.skip(u.number(math.MaxInt32)) }
+func (u *unpacker) bytes() []byte { return u.skip(u.number(math.MaxInt32)) }
 
 func (u *unpacker) float() float64 {
-	b := u.skip(8)
-	if u.bad {
-		return math.NaN()
+	if b := u.skip(8); b != nil {
+		return math.Float64frombits(binary.LittleEndian.Uint64(b))
 	}
-	return math.Float64frombits(binary.LittleEndian.Uint64([]byte(b)))
+	return math.NaN()
 }
 
 // marks reads the places of marks in their table.

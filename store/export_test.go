@@ -37,3 +37,40 @@ var DecodeJSON = decodeJSON
 func (db *DB) PutImported(r *Report) error {
 	return db.update(func(tx *bbolt.Tx) error { return db.put(tx, r) })
 }
+
+var Fingerprint = fingerprint
+
+// Generate keeps n reports, each the same record as the first but for its
+// entry in the index, in few transactions.
+func (db *DB) Generate(n int, report func(i int) *Report) error {
+	const batch = 10_000
+	var record []byte
+	for from := 0; from < n; from += batch {
+		err := db.update(func(tx *bbolt.Tx) error {
+			reports, own := tx.Bucket(reportsBucket), tx.Bucket(ownBucket)
+			for i := from; i < min(n, from+batch); i++ {
+				r := report(i)
+				if record == nil {
+					var err error
+					if record, err = db.encode(r); err != nil {
+						return err
+					}
+				}
+				if err := reports.Put([]byte(r.ID), record); err != nil {
+					return err
+				}
+				if err := own.Put([]byte(r.ID), nil); err != nil {
+					return err
+				}
+				if err := putEntry(tx, EntryOf(r)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

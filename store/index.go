@@ -112,11 +112,18 @@ func (db *DB) scan(filters []Filter, limit Newest) (entries []Entry, cut int, er
 	}
 	ofCell, ofEntry := split(filters)
 	seen := map[cellName]*seenCell{}
+	var found [][]Entry // newest first, in pieces that need not move as they get more
+	var kept []byte
+	var e Entry
+	n, piece := 0, pieceEntries
+	if limit.N > 0 {
+		piece = min(piece, limit.N)
+	}
 	err = db.view(func(tx *bbolt.Tx) error {
 		cells := tx.Bucket(cellsBucket)
 		c := tx.Bucket(indexBucket).Cursor()
 		for id, packed := c.Last(); id != nil; id, packed = c.Prev() {
-			over := limit.N > 0 && len(entries) == limit.N || string(id) < after
+			over := limit.N > 0 && n == limit.N || string(id) < after
 			if over && len(filters) == 0 {
 				cut++
 				continue
@@ -124,7 +131,7 @@ func (db *DB) scan(filters []Filter, limit Newest) (entries []Entry, cut int, er
 			s := &noCell
 			if name, ok := cellOf(packed); ok {
 				if s = seen[name]; s == nil {
-					of, err := unpackCell(string(cells.Get(name[:])))
+					of, err := unpackCell(cells.Get(name[:]))
 					if err != nil {
 						return fmt.Errorf("index: conditions of report %s: %w", id, err)
 					}
@@ -139,22 +146,35 @@ func (db *DB) scan(filters []Filter, limit Newest) (entries []Entry, cut int, er
 					continue
 				}
 			}
-			e, err := unpackEntry(string(id), packed, s.cell)
+			more, err := e.unpack(id, packed, s.cell, kept)
 			switch {
 			case err != nil:
 				return fmt.Errorf("index: report %s: %w", id, err)
 			case s == &noCell && !matchAll(ofCell, &e), !matchAll(ofEntry, &e):
+				continue // its bytes in kept are written over
 			case over:
 				cut++
-			default:
-				entries = append(entries, e)
+				continue
 			}
+			kept = more
+			if n%piece == 0 {
+				found = append(found, make([]Entry, 0, piece))
+			}
+			found[len(found)-1] = append(found[len(found)-1], e)
+			n++
 		}
 		return nil
 	})
-	slices.Reverse(entries)
+	entries = make([]Entry, 0, n)
+	for _, piece := range slices.Backward(found) {
+		slices.Reverse(piece)
+		entries = append(entries, piece...)
+	}
 	return entries, cut, err
 }
+
+// pieceEntries is how many entries a scan keeps in one piece of memory.
+const pieceEntries = 512
 
 // seenCell is a cell that a scan came to, and whether it matches those filters that are of cells.
 type seenCell struct {

@@ -387,10 +387,10 @@ func GroupKey(values map[string]string, named ...string) string {
 
 // groupKey is GroupKey of values, with the sorted names of those that are in no table.
 func groupKey(get func(name string) (string, bool), extra, named []string) string {
-	var b strings.Builder
+	var key []byte
 	add := func(name string) {
 		if value, ok := get(name); ok {
-			b.WriteString(strconv.Quote(name + "=" + value))
+			key = appendText(appendText(key, name), value)
 		}
 	}
 	for i := range Variables {
@@ -403,7 +403,7 @@ func groupKey(get func(name string) (string, bool), extra, named []string) strin
 			add(name)
 		}
 	}
-	return b.String()
+	return string(key)
 }
 
 // varies says whether a variable may differ among reports that are compared by the named ones.
