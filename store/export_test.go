@@ -38,7 +38,7 @@ func (db *DB) PutImported(r *Report) error {
 	return db.update(func(tx *bbolt.Tx) error { return db.put(tx, r) })
 }
 
-var Fingerprint = fingerprint
+const IndexCode = indexCode
 
 // Generate keeps n reports, each the same record as the first but for its
 // entry in the index, in few transactions.
@@ -73,4 +73,39 @@ func (db *DB) Generate(n int, report func(i int) *Report) error {
 		}
 	}
 	return nil
+}
+
+// SetIndexState says of which tables the index is; "making" stands for an index of these that is not whole.
+func (db *DB) SetIndexState(state string) error {
+	if state == "making" {
+		state = making + fingerprint
+	}
+	return db.update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Put(indexKey, []byte(state)) })
+}
+
+// PutRaw writes bytes into a bucket as they are; nil removes what is there.
+func (db *DB) PutRaw(bucket, key string, value []byte) error {
+	return db.update(func(tx *bbolt.Tx) error {
+		if value == nil {
+			return tx.Bucket([]byte(bucket)).Delete([]byte(key))
+		}
+		return tx.Bucket([]byte(bucket)).Put([]byte(key), value)
+	})
+}
+
+// Pack is an entry as it is stored, and its cell.
+func (e *Entry) Pack() (entry, cell []byte) {
+	name, cell := e.cell.pack()
+	return e.pack(name), cell
+}
+
+// UnpackEntry reads both.
+func UnpackEntry(id, entry, cell []byte) (*Entry, error) {
+	c, err := unpackCell(cell)
+	if err != nil {
+		return nil, err
+	}
+	e := &Entry{}
+	_, err = e.unpack(id, entry, c, nil)
+	return e, err
 }
