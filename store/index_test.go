@@ -408,12 +408,12 @@ func TestIndexGolden(t *testing.T) {
 	for _, m := range store.Metrics {
 		if m.Headline {
 			v, ok := e.Metric(m.Name)
-			lines = append(lines, fmt.Sprintf("%s %v %.9g", m.Name, ok, v))
+			lines = append(lines, fmt.Sprintf("metric:%s %v %.9g", m.Name, ok, v))
 		}
 	}
 	for i := range store.Marks {
 		m := &store.Marks[i]
-		lines = append(lines, fmt.Sprintf("%s %v", m.Name, slices.Contains(e.Marks(), m)))
+		lines = append(lines, fmt.Sprintf("mark:%s %v", m.Name, slices.Contains(e.Marks(), m)))
 	}
 	if *update {
 		if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
