@@ -92,8 +92,11 @@ func failure(c *command, err error) *Failure {
 	}
 	var t *told
 	for e := err; errors.As(e, &t); e = t.error {
-		if f.Hint == "" {
+		switch {
+		case f.Hint == "":
 			f.Hint = t.hint
+		case t.hint != "":
+			f.Hint = t.hint + "; " + f.Hint // the inner one tells more of what went wrong
 		}
 		f.Detail = append(f.Detail, t.detail...)
 		if t.usage {

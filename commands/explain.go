@@ -3,13 +3,16 @@ package commands
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"relaybench/commands/table"
+	"relaybench/harness"
 	"relaybench/harness/plan"
+	"relaybench/harness/variable"
 )
 
 // explainCommand is made by a function, for it looks into the table that it stands in.
@@ -43,57 +46,171 @@ func explainCommand() command {
 	}
 }
 
-// explain prints plans: for a person, the knobs that differ by run.
-func (s *Session) explain(_ context.Context, plans []plan.Plan) (Code, error) {
-	names := recordNames(plans)
-	if s.format != Text {
-		rows := &table.Table{Columns: []table.Column{{Key: "run"}}}
-		for _, n := range names {
-			rows.Columns = append(rows.Columns, table.Column{Key: n})
-		}
-		for i, p := range plans {
-			row := []table.Cell{table.Int(i + 1)}
-			for _, n := range names {
-				row = append(row, recordCell(p, n))
-			}
-			rows.Add(row...)
-		}
-		return Fine, s.print(rows)
-	}
+// explain says which runs would be made, in which order, and how long they take.
+func (s *Session) explain(ctx context.Context, q *request) (Code, error) {
 	ref, err := s.inUse()
 	if err != nil {
 		return Fine, err
 	}
-	var load time.Duration
-	for _, p := range plans {
-		load += p.Duration
-	}
-	runs := "1 run"
-	if len(plans) > 1 {
-		runs = fmt.Sprintf("%d runs, each with a fresh relay and upstream", len(plans))
-	}
-	if err := s.printf("%s, against %s: %v of load in all, and some seconds a run\n"+
-		"to start, warm up (an envelope of each kind, and one for each project) and drain\n\n", runs, ref.What, load); err != nil {
+	db, err := s.indexed()
+	if err != nil {
 		return Fine, err
 	}
-	list := &table.Table{Columns: []table.Column{{Key: "knob"}, {Key: "value", Wrap: true}, {Key: "unit"}, {Key: "default"}}}
-	for _, n := range names {
-		var values []string
-		for _, p := range plans {
-			if v := recordCell(p, n).String(); len(values) == 0 || values[len(values)-1] != v {
-				values = append(values, v)
+	if q.resumed {
+		program, err := findRelay(ctx, ref)
+		if err != nil {
+			return Fine, err
+		}
+		if err := q.resume(db, s.provenance(ctx, program)); err != nil {
+			return Fine, err
+		}
+	}
+	beside, err := overhead(db, ref.form())
+	if err != nil {
+		return Fine, err
+	}
+	warm, err := warmUps(ctx, q.cells)
+	if err != nil {
+		return Fine, err
+	}
+	if s.format != Text {
+		return Fine, s.print(q.table(beside, warm, recordNames(q.cells), 0))
+	}
+	if err := s.printf("%s", s.foretell(q, ref, beside, warm)); err != nil {
+		return Fine, err
+	}
+	differ, alike := apart(q.cells)
+	if q.many() && len(q.turns) > 0 {
+		if err := s.print(q.table(beside, warm, differ, explainedRuns)); err != nil {
+			return Fine, err
+		}
+		if more := len(q.turns) - explainedRuns; more > 0 {
+			if err := s.printf("and %s more: --csv lists them\n", count(more)); err != nil {
+				return Fine, err
 			}
 		}
+		if err := s.printf("\n"); err != nil {
+			return Fine, err
+		}
+	}
+	list := &table.Table{Columns: []table.Column{{Key: "knob"}, {Key: "value", Wrap: true}, {Key: "unit"}, {Key: "default"}}}
+	for _, n := range alike {
+		value := recordCell(q.cells[0], n)
 		unit, fallback := table.Text(""), table.Text("")
 		if k := plan.Find(n); k != nil && !k.Positional {
 			unit = table.Text(k.Unit)
-			if len(values) != 1 || values[0] != k.Default {
+			if value.String() != k.Default {
 				fallback = table.Text(k.Default)
 			}
 		}
-		list.Add(table.Text(n), table.Text(strings.Join(values, ", ")), unit, fallback)
+		list.Add(table.Text(n), value, unit, fallback)
 	}
 	return Fine, s.print(list)
+}
+
+// explainedRuns is how many runs are listed for a person.
+const explainedRuns = 50
+
+// foretell says in words what would be done, and how long it takes.
+func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintln(&b, s.wrap(fmt.Sprintf(format, args...))) }
+	runs := "1 run"
+	if n := len(q.turns); n != 1 {
+		runs = fmt.Sprintf("%d runs, each with a fresh relay and upstream", n)
+	}
+	load := q.load(q.turns)
+	whole := load + time.Duration(len(q.turns))*beside.took
+	line("%s, against %s: %s of load, about %s in all", runs, ref.What, variable.ShortDuration(load), seconds(whole))
+	from := "a guess, for no run was made yet"
+	if beside.of > 0 {
+		from = fmt.Sprintf("the median of the last %d", beside.of)
+	}
+	ups := count(slices.Min(warm))
+	if least, most := slices.Min(warm), slices.Max(warm); least != most {
+		ups += " to " + count(most)
+	}
+	line("a run takes about %s beside its load (%s), to start, warm up with %s sends and drain", beside.took.Round(100*time.Millisecond), from, ups)
+	if q.rounds > 1 {
+		line("%d rounds, forth and back", q.rounds)
+	}
+	if q.resumed {
+		line("%s", q.leftOut())
+	}
+	for _, t := range q.thresholds {
+		line("fails if %s", table.Clean(t.text))
+	}
+	return b.String() + "\n"
+}
+
+// table is the turns of a series, a row each, at most so many; 0: all.
+func (q *series) table(beside guess, warm []int, names []string, most int) *table.Table {
+	t := &table.Table{Columns: []table.Column{{Key: "run", Right: true}, {Key: "round", Right: true, Data: q.rounds == 1},
+		{Key: "about_ns", Head: "about", Right: true}, {Key: "warm_ups", Head: "warm-up", Right: true}}}
+	for _, n := range names {
+		t.Columns = append(t.Columns, table.Column{Key: n, Wrap: true})
+	}
+	for i, turn := range q.turns {
+		if most > 0 && i == most {
+			break
+		}
+		p := q.cells[turn.cell]
+		took := p.Duration + beside.took
+		row := []table.Cell{table.Int(i + 1), table.Int(turn.round), table.Int(int64(took)).As(seconds(took)), table.Int(warm[turn.cell])}
+		for _, n := range names {
+			row = append(row, recordCell(p, n))
+		}
+		t.Add(row...)
+	}
+	return t
+}
+
+// warmUps is how many warm-up sends a run of each plan makes.
+func warmUps(ctx context.Context, plans []plan.Plan) ([]int, error) {
+	// What they depend on: see harness.WarmUps. How many payloads there are and how large has no say in it.
+	const few = 64
+	type key struct {
+		mix, duration, rate string
+		projects            int
+		zipf                float64
+		seed                uint64
+	}
+	known := map[key]int{}
+	counts := make([]int, len(plans))
+	for i, p := range plans {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		k := key{p.Mix, p.Duration.String(), fmt.Sprint(p.Rate), p.Projects, p.Zipf, p.Seed}
+		n, ok := known[k]
+		if !ok {
+			small := p
+			small.Frames, small.SpansMin, small.SpansMax, small.Pool = 1, 1, 1, min(p.Pool, few)
+			var err error
+			if n, err = harness.WarmUps(small); err != nil { // as where the mix needs a larger one
+				n, err = harness.WarmUps(p)
+			}
+			if err != nil {
+				return nil, usageError(err, "")
+			}
+			known[k] = n
+		}
+		counts[i] = n
+	}
+	return counts, nil
+}
+
+// apart are the names in the records of plans that differ among them, and those that do not.
+func apart(plans []plan.Plan) (differ, alike []string) {
+	for _, n := range recordNames(plans) {
+		first := recordCell(plans[0], n).String()
+		if slices.ContainsFunc(plans, func(p plan.Plan) bool { return recordCell(p, n).String() != first }) {
+			differ = append(differ, n)
+		} else {
+			alike = append(alike, n)
+		}
+	}
+	return differ, alike
 }
 
 // recordNames are the names in the records of plans: knobs in the table's order, then config keys.

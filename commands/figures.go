@@ -66,6 +66,9 @@ func finePrint(r *store.Report) []string {
 	if f := r.Provenance.Relay.Form; f == relay.FormPath || f == relay.FormStandIn {
 		add("outcomes of every sort are on, at a small cost to the relay")
 	}
+	if ignored := res.Relay.Ignored; len(ignored) > 0 {
+		add("keys of the config file that this relay does not know: %s", table.Clean(strings.Join(firstOf(ignored, 5, "more"), ", ")))
+	}
 	if res.Pool.WarmUps > 0 {
 		add("%s warm-up sends before", count(res.Pool.WarmUps))
 	}

@@ -71,7 +71,7 @@ func (s *Session) help() error {
 		c := &s.commands[i]
 		commands.Add(table.Text("  "+c.usage()), table.Text(c.summary))
 	}
-	if err := commands.Text(&b, s.client.Width); err != nil {
+	if err := commands.Text(&b, s.width()); err != nil {
 		return err
 	}
 	b.WriteString("\nhelp COMMAND says more; help TOPIC, of these topics:\n")
@@ -79,7 +79,7 @@ func (s *Session) help() error {
 	for _, t := range topics() {
 		list.Add(table.Text("  "+t.name), table.Text(t.summary))
 	}
-	if err := list.Text(&b, s.client.Width); err != nil {
+	if err := list.Text(&b, s.width()); err != nil {
 		return err
 	}
 	b.WriteString("\nto begin: test 10s --rate 200\n")
@@ -104,7 +104,7 @@ func (s *Session) helpOn(c *command) error {
 			list.Add(table.Text("  "+a.usage()), table.Text(a.help))
 		}
 		b.WriteByte('\n')
-		if err := list.Text(&b, s.client.Width); err != nil {
+		if err := list.Text(&b, s.width()); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (s *Session) helpOn(c *command) error {
 			list.Add(table.Text("  "+name), table.Text(help))
 		})
 		b.WriteString("\nflags, before or after the arguments, with one dash or two:\n")
-		if err := list.Text(&b, s.client.Width); err != nil {
+		if err := list.Text(&b, s.width()); err != nil {
 			return err
 		}
 	}
@@ -130,6 +130,9 @@ func (s *Session) helpOn(c *command) error {
 func flagHelp(f *pflag.Flag) (name, help string) {
 	kind, help := pflag.UnquoteUsage(f)
 	name = dashed(f)
+	if f.Shorthand != "" && f.Shorthand != f.Name {
+		name = dashes(f.Shorthand) + ", " + name
+	}
 	if kind != "" {
 		name += " " + kind
 	}
@@ -142,12 +145,17 @@ func flagHelp(f *pflag.Flag) (name, help string) {
 // proseWidth is how wide prose is where no screen says so.
 const proseWidth = 100
 
+// width is how wide prose may be.
+func (s *Session) width() int {
+	if s.client.Width <= 0 {
+		return proseWidth
+	}
+	return s.client.Width
+}
+
 // wrap wraps the lines of a text that are wider than the screen.
 func (s *Session) wrap(t string) string {
-	width := s.client.Width
-	if width <= 0 {
-		width = proseWidth
-	}
+	width := s.width()
 	if text.LongestLineLen(t) <= width {
 		return t
 	}

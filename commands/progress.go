@@ -24,10 +24,29 @@ type progress struct {
 // progressEvery is how often a line is written where none can be written over.
 const progressEvery = 5 * time.Second
 
+// place is where a run stands among those of its line. The zero value is that of a run by itself.
+type place struct {
+	run, of       int                  // from 1
+	round, rounds int                  // from 1
+	left          func() time.Duration // until all of them are done, about
+}
+
+// String is the place in a few words; "" for a run by itself.
+func (p place) String() string {
+	if p.of == 0 {
+		return ""
+	}
+	round := ""
+	if p.rounds > 1 {
+		round = fmt.Sprintf(" round %d/%d", p.round, p.rounds)
+	}
+	return fmt.Sprintf("%d/%d%s, %s left", p.run, p.of, round, seconds(max(0, p.left())))
+}
+
 // startProgress starts telling the client's Notes of a run whose load lasts
 // so long. Close it when the run has ended. Where output is for a program,
 // only a terminal is told.
-func startProgress(c Client, load time.Duration, format Format) *progress {
+func startProgress(c Client, load time.Duration, format Format, where place) *progress {
 	p := &progress{events: make(chan any, 64)}
 	out := c.Notes
 	if out == nil || format != Text && c.Live == 0 {
@@ -36,7 +55,7 @@ func startProgress(c Client, load time.Duration, format Format) *progress {
 	tick := time.NewTicker(progressEvery)
 	p.joined.Go(func() {
 		defer tick.Stop()
-		tell(p.events, tick.C, out, c.Live, load)
+		tell(p.events, tick.C, out, c.Live, load, where)
 	})
 	return p
 }
@@ -62,7 +81,7 @@ func (p *progress) Close() {
 
 // tell writes events until they end: on a terminal (width is not 0) each, in one line that is
 // written over and cleared at the end; elsewhere the newest at each tick.
-func tell(events <-chan any, tick <-chan time.Time, out io.Writer, width int, load time.Duration) {
+func tell(events <-chan any, tick <-chan time.Time, out io.Writer, width int, load time.Duration, where place) {
 	var step, now string
 	var last result.Sample
 	for {
@@ -79,9 +98,9 @@ func tell(events <-chan any, tick <-chan time.Time, out io.Writer, width int, lo
 				if step = e; step == harness.StepLoad {
 					last = result.Sample{}
 				}
-				now = step + " …"
+				now = strings.TrimPrefix(where.String()+"  ", "  ") + step + " …"
 			case result.Sample:
-				now = progressLine(last, e, load)
+				now = progressLine(last, e, load, where)
 				last = e
 			}
 			if width > 0 {
@@ -104,12 +123,19 @@ func fitted(line string, width int) string {
 }
 
 // progressLine says how a load or drain goes, by a sample and the one before
-// it: short enough for 80 columns at rates of some thousands.
-func progressLine(before, s result.Sample, load time.Duration) string {
+// it: short enough for 80 columns at rates of some thousands. Where there are
+// several runs, the time that is left is that of all.
+func progressLine(before, s result.Sample, load time.Duration, where place) string {
 	at := time.Duration(s.At)
-	parts := []string{fmt.Sprintf("%s, %s left", seconds(at), seconds(max(load-at, 0)))}
-	if s.Draining {
-		parts[0] = "drain " + seconds(max(at-load, 0))
+	var parts []string
+	if p := where.String(); p != "" {
+		parts = append(parts, p)
+	}
+	switch {
+	case s.Draining:
+		parts = append(parts, "drain "+seconds(max(at-load, 0)))
+	case len(parts) == 0:
+		parts = append(parts, fmt.Sprintf("%s, %s left", seconds(at), seconds(max(load-at, 0))))
 	}
 	took := float64(s.At - before.At)
 	perSecond := func(n uint64) string { return count(math.Round(float64(n)/took*1e9)) + "/s" }

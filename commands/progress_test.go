@@ -27,7 +27,7 @@ func TestProgressLine(t *testing.T) {
 		"3s, 0s left  sent 6,000/s  arrived 4,000/s  backlog 4,003  refused 7  failed 1  relay 1.50 cores 1084 MB",
 		"drain 1s  arrived 4,003/s  backlog 0",
 	} {
-		if got := progressLine(before, samples[i], 3*time.Second); got != want {
+		if got := progressLine(before, samples[i], 3*time.Second, place{}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		before = samples[i]
@@ -40,7 +40,7 @@ func toldOf(width int) string {
 	events, tick, done := make(chan any), make(chan time.Time), make(chan struct{})
 	go func() {
 		defer close(done)
-		tell(events, tick, &out, width, 3*time.Second)
+		tell(events, tick, &out, width, 3*time.Second, place{})
 	}()
 	for _, e := range []any{harness.StepReady, harness.StepLoad, samples[0], samples[1]} {
 		events <- e
@@ -52,7 +52,9 @@ func toldOf(width int) string {
 }
 
 func TestTell(t *testing.T) {
-	line := func(i int, before result.Sample) string { return progressLine(before, samples[i], 3*time.Second) }
+	line := func(i int, before result.Sample) string {
+		return progressLine(before, samples[i], 3*time.Second, place{})
+	}
 	want := "ready …\nload …\n" + line(0, result.Sample{}) + "\n" + line(1, samples[0]) + "\n"
 	if d := cmp.Diff(want, toldOf(0)); d != "" {
 		t.Errorf("in a log (-want +got)\n%s", d)
@@ -77,7 +79,7 @@ func (s stuck) Write(p []byte) (int, error) { <-s.may; return len(p), nil }
 // A reader that does not read does not hold up the run.
 func TestProgressNeverBlocks(t *testing.T) {
 	out := stuck{make(chan struct{})}
-	p := startProgress(Client{Notes: out, Live: 80}, time.Minute, Text)
+	p := startProgress(Client{Notes: out, Live: 80}, time.Minute, Text, place{})
 	for range 10_000 {
 		p.Step(harness.StepLoad)
 		p.Sample(samples[0])
@@ -94,14 +96,14 @@ func TestProgressBesideJSON(t *testing.T) {
 		silent bool
 	}{{Text, 80, false}, {JSON, 80, false}, {JSON, 0, true}, {CSV, 0, true}} {
 		var out strings.Builder
-		p := startProgress(Client{Notes: &out, Live: tt.live}, time.Minute, tt.format)
+		p := startProgress(Client{Notes: &out, Live: tt.live}, time.Minute, tt.format, place{})
 		p.Step(harness.StepLoad)
 		p.Close()
 		if got := out.Len() == 0; got != tt.silent {
 			t.Errorf("format %d, width %d: wrote %q", tt.format, tt.live, out.String())
 		}
 	}
-	p := startProgress(Client{}, time.Minute, Text)
+	p := startProgress(Client{}, time.Minute, Text, place{})
 	p.Step(harness.StepLoad)
 	p.Close()
 }

@@ -102,6 +102,9 @@ type Client struct {
 	Format Format
 	Color  bool
 	Width  int // of the screen; 0: as wide as it gets
+	// Ask asks the person there a question and gives the line that they typed;
+	// io.EOF where they said nothing. nil: nobody can be asked.
+	Ask func(ctx context.Context, question string) (answer string, err error)
 	// Kill, when closed, ends the relay of a run that was interrupted, at once. May be nil.
 	Kill <-chan struct{}
 }
@@ -125,6 +128,17 @@ func (b *Bench) NewSession(c Client) *Session {
 type reference struct {
 	What     string `json:"what"`
 	Upstream string `json:"upstream,omitempty"`
+}
+
+// form is that of the relay, as [relay.Find] would have it.
+func (r reference) form() string {
+	switch {
+	case r.What == relay.FormStandIn || r.What == relay.FormNone:
+		return r.What
+	case strings.Contains(r.What, "://"):
+		return relay.FormURL
+	}
+	return relay.FormPath
 }
 
 // relaySetting is the name under which the store keeps the relay last used.
@@ -203,6 +217,22 @@ func (s *Session) readFile(typed string) (string, error) {
 func (s *Session) printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(s.client.Out, format, args...)
 	return err
+}
+
+// say prints words: beside what is printed for a program, not among it.
+func (s *Session) say(format string, args ...any) error {
+	if s.format == Text {
+		return s.printf(format, args...)
+	}
+	s.note(format, args...)
+	return nil
+}
+
+// note tells how something goes that takes long, or what is to be known beside what is printed.
+func (s *Session) note(format string, args ...any) {
+	if s.client.Notes != nil {
+		fmt.Fprintf(s.client.Notes, format, args...)
+	}
 }
 
 // print prints a table in the format that is asked for.

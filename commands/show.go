@@ -21,8 +21,9 @@ type view struct {
 	show func(*Session, *store.Report) error
 }
 
-// views are the ways to look at a report, beside the summary.
+// views are the ways to look at a report.
 var views = []view{
+	{"summary", "what ran and how it went, on a screen", (*Session).showSummary},
 	{"ledger", "where every send and item went", (*Session).showLedger},
 	{"latency", "all distributions of times", (*Session).showLatency},
 	{"samples", "second by second", (*Session).showSamples},
@@ -34,15 +35,15 @@ var views = []view{
 var showCommand = command{
 	name:    "show",
 	summary: "a report: its summary, or one view of it",
-	detail:  "REPORT is an id, the beginning of one, last, or last-1 and so on.\n" + viewHelp(),
-	args: []arg{{name: "REPORT", help: "an id, the beginning of one, or last"},
+	detail:  viewHelp(),
+	args: []arg{{name: "REPORT", help: reportHelp},
 		{name: "VIEW", help: strings.Join(viewNames(), ", "), optional: true}},
 	examples: []string{"show last", "show last ledger", "show last --json"},
 	store:    true,
 	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(_ context.Context, args []string) (Code, error) {
-			show := func(s *Session, r *store.Report) error { return s.printReport(r, store.MarksOf(r)) }
+			show := (*Session).showSummary
 			if len(args) == 2 {
 				show = nil
 				for _, v := range views {
@@ -81,11 +82,15 @@ func viewNames() []string {
 
 func viewHelp() string {
 	var b strings.Builder
-	b.WriteString("Without a VIEW, the summary; else one of")
+	b.WriteString("VIEW is one of")
 	for _, v := range views {
 		fmt.Fprintf(&b, "\n  %-8s %s", v.name, v.help)
 	}
-	return b.String()
+	return b.String() + "\nThe summary is shown where none is named; as JSON it is all that is derived from the report."
+}
+
+func (s *Session) showSummary(r *store.Report) error {
+	return s.printReport(r, store.MarksOf(r), false)
 }
 
 func (s *Session) showLedger(r *store.Report) error {

@@ -260,6 +260,7 @@ func TestKeysOfJSON(t *testing.T) {
 func TestViews(t *testing.T) {
 	r := loaded()
 	for view, parts := range map[string][]string{
+		"summary": {"report ", "mark cancelled"},
 		"ledger":  {"due", "  not sent", "    unaccounted", "in logs", "all sends", "all items", "beyond what was sent"},
 		"latency": {"through", "lateness", "errors"},
 		"samples": {"10.0 s", "load"},
@@ -275,7 +276,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("%s: no CSV: %v", view, err)
 		}
 	}
-	if len(views) != 6 {
+	if len(views) != 7 {
 		t.Error("a view is not tested")
 	}
 }

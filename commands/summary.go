@@ -16,13 +16,16 @@ import (
 )
 
 // printReport prints a report in the session's format: a summary that fits a
-// screen, all that is derived from it as JSON, or its metrics as CSV.
-func (s *Session) printReport(r *store.Report, marks []store.Marked) error {
+// screen, all that is derived from it as JSON, or its metrics as CSV. more says
+// that it is not the first one of a line.
+func (s *Session) printReport(r *store.Report, marks []store.Marked, more bool) error {
 	switch s.format {
 	case JSON:
 		return s.printJSON(newReportJSON(r, marks))
 	case CSV:
-		return s.print(metricRows(r, marks))
+		rows := metricRows(r, marks)
+		rows.Bare = more
+		return s.print(rows)
 	}
 	return s.summary(r, marks)
 }

@@ -26,6 +26,8 @@ func topics() []topic {
 		{"latency", "through, response and service time", fixed(helpLatency)},
 		{"ledger", "where every send and item went", fixed(helpLedger)},
 		{"metrics", "what a report says in figures", sayMetrics},
+		{"variables", "what reports differ in, and are filtered by", sayVariables},
+		{"filters", "which reports are meant", fixed(helpFilters)},
 		{"marks", "what a reader must know of a report", sayMarks},
 		{"method", "what a run is, step by step", fixed(helpMethod)},
 		{"codes", "exit codes", sayCodes},
@@ -39,7 +41,7 @@ func fixed(text string) func(*Session) (string, error) {
 // listed is a listing as text.
 func (s *Session) listed(t *table.Table) (string, error) {
 	var b strings.Builder
-	err := t.Text(&b, s.client.Width)
+	err := t.Text(&b, s.width())
 	return b.String(), err
 }
 
@@ -68,6 +70,18 @@ func sayMetrics(s *Session) (string, error) {
 		list.Add(table.Text(m.Name), table.Text(m.Help+unit))
 	}
 	return s.listed(list)
+}
+
+func sayVariables(s *Session) (string, error) {
+	list := listing()
+	for i := range store.Variables {
+		v := &store.Variables[i]
+		list.Add(table.Text(v.Name), table.Text(fmt.Sprintf("%s (%s, %s)", v.Help, v.Type.Name(), v.Role)))
+	}
+	said, err := s.listed(list)
+	return s.wrap(`A condition is what all reports have in common that are compared; one that follows varies with
+another, as the revision does with the branch; an occasion never keeps reports apart. A config
+key set with -E, such as http.encoding, is a condition too, by its own name.`) + "\n\n" + said, err
 }
 
 func sayMarks(s *Session) (string, error) {
@@ -134,6 +148,19 @@ value: --rate 200,500. Where it does, as in --mix errors=3,logs=1, a repeated fl
 list. A flag that is repeated where a comma would do counts the last time.
 
 A line has at most %d bytes, and is UTF-8.`, line.Max)
+
+const helpFilters = `A filter is one word, NAME OP VALUE, where NAME is a variable, a headline metric or a config key:
+  mix=errors           of several filters all must hold
+  rate!=max            OP is one of = != < <= > >= and ~, which is: contains
+  relay-branch~perf
+  http.encoding=zstd   a config key that was set with -E
+  through-p99>50ms     as the metric's unit is typed: 50ms, 90MiB, 3
+  relay-revision=ae5a  a revision, a hash or an id by its beginning
+  report-date=2026-11-30, started>2026-11-30T14:00
+                       a day, a minute or a second, of the local time zone
+  report-date>2h       of the last two hours
+  label=               unknown or not set; !=: known
+What is unknown equals nothing but the empty value. In a shell, quote a filter that has < or >.`
 
 const helpLatency = `through    from when a send was due to when its stamp arrived upstream, behind the relay. It
            alone shows saturation, so it comes first

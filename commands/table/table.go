@@ -32,6 +32,8 @@ type Table struct {
 	// Single says that there is one row and ever will be: a line a column as
 	// text, and an object in JSON.
 	Single bool
+	// Bare leaves the line of keys out of CSV: more rows of a table that was begun.
+	Bare bool
 }
 
 // Record is a table of one row; field by field with [Table.Field].
@@ -252,8 +254,10 @@ func (t *Table) CSV(w io.Writer) error {
 	for i, c := range t.Columns {
 		line[i] = c.Key
 	}
-	if err := out.Write(line); err != nil {
-		return err
+	if !t.Bare {
+		if err := out.Write(line); err != nil {
+			return err
+		}
 	}
 	for _, row := range t.Rows {
 		for i, c := range row {

@@ -1,0 +1,295 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"relaybench/envelope"
+	"relaybench/harness"
+	"relaybench/harness/host"
+	"relaybench/harness/plan"
+	"relaybench/harness/relay"
+	"relaybench/harness/result"
+	"relaybench/store"
+)
+
+// runner makes the runs of a line, all against the relay that was found when the line began.
+type runner struct {
+	s          *Session
+	db         *store.DB
+	ref        reference
+	program    relay.Program
+	thresholds []threshold
+	judged     [][]judgement // of each run that was saved
+}
+
+func (s *Session) newRunner(ctx context.Context, thresholds []threshold) (*runner, error) {
+	ref, err := s.inUse()
+	if err != nil {
+		return nil, err
+	}
+	program, err := findRelay(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	db, err := s.indexed()
+	if err != nil {
+		return nil, err
+	}
+	return &runner{s: s, db: db, ref: ref, program: program, thresholds: thresholds}, nil
+}
+
+func findRelay(ctx context.Context, ref reference) (relay.Program, error) {
+	program, err := relay.Find(ctx, ref.What, ref.Upstream)
+	if err != nil {
+		return program, hinted(err, "relay use stand-in, or relay use PATH")
+	}
+	return program, nil
+}
+
+// same checks that the relay is still the one that was found: a build in the
+// middle of a line would otherwise be taken for it.
+func (r *runner) same(ctx context.Context) error {
+	now, err := findRelay(ctx, r.ref)
+	if err != nil {
+		return err
+	}
+	if now.SHA256 != r.program.SHA256 || now.Version != r.program.Version {
+		return hinted(fmt.Errorf("%s is not the relay any more that the line began with, %s", now, r.program), "a line measures one relay: type it again for the new one")
+	}
+	return nil
+}
+
+// provenance is where a run would come from, now.
+func (s *Session) provenance(ctx context.Context, program relay.Program) result.Provenance {
+	return result.Provenance{Relay: result.Relay(program), Host: host.Facts(ctx, s.bench.config.Host), Bench: benchFacts()}
+}
+
+// series makes the runs of a series, in their order. What was made until an error is kept.
+func (r *runner) series(ctx context.Context, q *series) (Code, error) {
+	beside, err := overhead(r.db, r.program.Form)
+	if err != nil {
+		return Fine, err
+	}
+	code, in := Fine, result.Series{}
+	if q.many() {
+		in = result.Series{ID: newSeriesID(time.Now()), Of: len(q.turns)}
+	}
+	for i, t := range q.turns {
+		p := q.cells[t.cell]
+		where := place{}
+		if q.many() {
+			in.Position, in.Round = i+1, t.round
+			where = r.s.at(q, i, beside.took)
+			if r.s.format == Text {
+				round := ""
+				if q.rounds > 1 {
+					round = fmt.Sprintf(", round %d of %d", t.round, q.rounds)
+				}
+				if err := r.s.printf("run %d of %d%s\n", i+1, len(q.turns), round); err != nil {
+					return code, err
+				}
+			}
+		}
+		if i > 0 {
+			if err := r.same(ctx); err != nil {
+				return code, q.toGo(err, i)
+			}
+		}
+		begun := time.Now()
+		c, err := r.run(ctx, p, in, where, i > 0)
+		if code = Gravest(code, c); err != nil {
+			return code, q.toGo(err, i)
+		}
+		// What the newest run took tells most of what the next ones will.
+		beside.took = max(0, time.Since(begun)-p.Duration)
+	}
+	if q.many() && r.s.format == Text {
+		return code, r.closing(in)
+	}
+	return code, nil
+}
+
+// at is the place of a turn of a series, whose runs take beside their loads so long.
+func (s *Session) at(q *series, turn int, beside time.Duration) place {
+	ends := time.Now().Add(q.load(q.turns[turn:]) + time.Duration(len(q.turns)-turn)*beside)
+	return place{run: turn + 1, of: len(q.turns), round: q.turns[turn].round, rounds: q.rounds,
+		left: func() time.Duration { return time.Until(ends) }}
+}
+
+// toGo is the error that ended a series in one of its turns, with how to go on.
+func (q *series) toGo(err error, turn int) error {
+	if !q.many() {
+		return err
+	}
+	return hinted(err, fmt.Sprintf("%d of %d runs were done: the same line with --resume makes those that have no fit report", turn, len(q.turns)))
+}
+
+// closing prints the runs of a series below each other, and what thresholds said of them.
+func (r *runner) closing(in result.Series) error {
+	filters, err := parseFilters([]string{"series=" + in.ID})
+	if err != nil {
+		return err
+	}
+	entries, cut, err := r.db.Entries(filters, store.Newest{})
+	if err != nil {
+		return err
+	}
+	if err := r.s.printf("\nseries %s: reports series=%s\n", in.ID, in.ID); err != nil {
+		return err
+	}
+	if err := r.s.printEntries(r.db, entries, cut); err != nil {
+		return err
+	}
+	for _, l := range tally(r.thresholds, r.judged) {
+		if err := r.s.printf("%s\n", r.s.wrap(l)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run makes one run, saves its report and prints it; more says that it is not the first one of its line.
+func (r *runner) run(ctx context.Context, p plan.Plan, in result.Series, where place, more bool) (Code, error) {
+	s := r.s
+	if err := r.db.Reserve(store.RecordSize(p.Duration)); err != nil {
+		return Fine, err
+	}
+	report := &store.Report{Plan: p.Record(), Provenance: s.provenance(ctx, r.program)}
+	report.Provenance.ConfigText, report.Provenance.Series = p.ConfigText, in
+
+	tell := startProgress(s.client, p.Duration, s.format, where)
+	var runErr error
+	report.Result, runErr = harness.Run(ctx, p, r.program, harness.Options{Observer: tell, Kill: s.client.Kill})
+	var saveErr error
+	if report.Result != nil { // saved before anything that could stall: a screen that does not take more
+		saveErr = keep(r.db, report, filepath.Dir(r.db.Path()), ".", os.TempDir())
+	}
+	tell.Close()
+	if report.Result == nil {
+		return Fine, runErr
+	}
+	marks := store.MarksOf(report)
+	code := verdict(marks)
+	judged := judge(r.thresholds, report, marks)
+	for i := range judged {
+		code = Gravest(code, judged[i].code())
+	}
+	r.judged = append(r.judged, judged)
+	if err := s.printRun(report, marks, judged, more); err != nil {
+		return code, errors.Join(err, saveErr)
+	}
+	switch {
+	case saveErr != nil && runErr != nil:
+		return code, fmt.Errorf("%w; %w", saveErr, runErr)
+	case saveErr != nil:
+		return code, saveErr
+	case runErr != nil:
+		return code, s.runError(runErr, report)
+	}
+	return code, nil
+}
+
+// keeper keeps reports: it is the store.
+type keeper interface {
+	Save(*store.Report) error
+	SaveFile(r *store.Report, folder string) (path string, err error)
+}
+
+// keep saves a report: where the store does not take it, as a file of its own in
+// the first of some folders that does. The error says so all the same.
+func keep(k keeper, r *store.Report, folders ...string) error {
+	err := k.Save(r)
+	if err == nil {
+		return nil
+	}
+	for _, folder := range folders {
+		path, fileErr := k.SaveFile(r, folder)
+		if fileErr == nil {
+			return hinted(fmt.Errorf("%w: it is in the file %q instead", err, path), "db import "+path+" brings it in, once there is room")
+		}
+		err = fmt.Errorf("%w; %w", err, fileErr)
+	}
+	return err
+}
+
+// printRun prints a report that was just made, and what thresholds say of it.
+func (s *Session) printRun(r *store.Report, marks []store.Marked, judged []judgement, more bool) error {
+	if s.format == JSON {
+		return s.printJSON(struct {
+			reportJSON
+			Thresholds []thresholdJSON `json:"thresholds,omitempty"`
+		}{newReportJSON(r, marks), thresholdsJSON(judged)})
+	}
+	if err := s.printReport(r, marks, more); err != nil {
+		return err
+	}
+	for i := range judged {
+		if err := s.say("%s\n", s.wrap(judged[i].String())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verdict is the code of a run with these marks.
+func verdict(marks []store.Marked) Code {
+	for _, m := range marks {
+		if len(m.Unfit) > 0 {
+			return Unfit
+		}
+	}
+	return Fine
+}
+
+// lastLines is how many of the relay's last log lines are shown with a failed run.
+const lastLines = 10
+
+// runError is the error of a run that was saved all the same.
+func (s *Session) runError(err error, r *store.Report) error {
+	if errors.Is(err, ErrInterrupted) {
+		return err
+	}
+	t := &told{error: err, hint: "what there is was saved: show " + r.ID + " log"}
+	if log := r.Result.Relay.Log; len(log) > 0 {
+		t.detail = append(t.detail, "the relay's last lines:")
+		t.detail = append(t.detail, log[max(0, len(log)-lastLines):]...)
+	}
+	return t
+}
+
+// benchFacts is what this program knows of itself.
+func benchFacts() result.Bench {
+	b := result.Bench{Payload: envelope.PayloadVersion, Go: runtime.Version()}
+	b.Version, b.Revision = Version()
+	return b
+}
+
+// Version is the version of this program, and the revision that it was built
+// from, with "-dirty" where its tree was; what the build does not tell is empty.
+func Version() (version, revision string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "", ""
+	}
+	version = info.Main.Version
+	dirty := false
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			revision = s.Value
+		case "vcs.modified":
+			dirty = s.Value == "true"
+		}
+	}
+	if dirty && revision != "" {
+		revision += "-dirty"
+	}
+	return version, revision
+}
