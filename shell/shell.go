@@ -140,7 +140,7 @@ func run(args []string, stdin io.Reader, out, errs *output) commands.Code {
 	}
 
 	bench := commands.NewBench(commands.Config{DB: o.db, Host: o.host})
-	session := bench.NewSession(commands.Client{Out: out, Notes: errs, Live: width(errs.to), Format: format, Color: color, Width: width(out.to), Kill: kill})
+	session := bench.NewSession(commands.Client{Out: out, Notes: errs, Live: width(errs.to), Format: format, Color: color, Width: width(out.to), Ask: asker(stdin, errs), Kill: kill})
 	code, empty := script.run(ctx, session, tell, o.keepGoing)
 	if err := bench.Close(); err != nil {
 		tell.tell(&commands.Failure{Err: err, Code: commands.CouldNot}, "")
