@@ -96,6 +96,7 @@ type run struct {
 	tally *result.Tally
 	base  upstream.Stats // at load start: warm-up's share is taken off
 
+	senders *blaster.Processes // nil: this process sends
 	meter   *meter
 	sampler *sampler
 
@@ -338,9 +339,8 @@ func (x *run) load(ctx context.Context) error {
 	start := x.now() + int64(10*time.Millisecond)
 	x.res.LoadStart = start
 	x.sampler = x.startSampler(start, cancel)
-	load := blaster.Load{Addr: x.addr, Pool: x.conf, Zero: x.zero,
-		Schedule: blaster.Schedule{Start: start, Rate: x.plan.Rate, First: 0, Stride: 1},
-		Duration: x.plan.Duration, Connections: x.plan.Connections, Timeout: x.plan.Timeout}
+	load := x.share()
+	load.Schedule.Start = start
 
 	watch := make(chan struct{})
 	go func() {
@@ -352,8 +352,8 @@ func (x *run) load(ctx context.Context) error {
 		}
 	}()
 	var err error
-	if x.plan.Processes > 1 {
-		x.tally, err = blaster.RunProcesses(ctx, load, x.pool, &x.live, x.plan.Processes)
+	if x.senders != nil {
+		x.tally, err = x.senders.Run(ctx, x.zero, start, &x.live)
 	} else {
 		x.tally, err = blaster.Run(ctx, load, x.pool, &x.live)
 	}
@@ -384,8 +384,17 @@ func (x *run) load(ctx context.Context) error {
 	return err
 }
 
-// stop ends the relay and then the upstream.
+// share is the whole load, as one blaster would send it.
+func (x *run) share() blaster.Load {
+	return blaster.Load{Addr: x.addr, Pool: x.conf, Zero: x.zero, Schedule: blaster.Schedule{Rate: x.plan.Rate, Stride: 1},
+		Duration: x.plan.Duration, Connections: x.plan.Connections, Timeout: x.plan.Timeout}
+}
+
+// stop ends the senders, the relay and then the upstream.
 func (x *run) stop() {
+	if x.senders != nil {
+		x.senders.Close()
+	}
 	if x.proc != nil {
 		x.step = StepStop
 		x.tell(func(o Observer) { o.Step(StepStop) })

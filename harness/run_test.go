@@ -375,3 +375,14 @@ func TestRunKilled(t *testing.T) {
 		t.Errorf("drain %q, exit %+v, want the relay killed", r.Drain, r.Relay.Exit)
 	}
 }
+
+func TestStandInSenderProcesses(t *testing.T) { testSenderProcesses(t, standIn(t)) }
+func TestRealSenderProcesses(t *testing.T)    { testSenderProcesses(t, realRelay(t)) }
+
+func testSenderProcesses(t *testing.T, p relay.Program) {
+	r, l := ran(t, p, Options{}, "connections=3x4", "mix=mixed")
+	closed(t, r, l, 200)
+	if r.Tally.CPU == 0 || r.Tally.AcceptedSpans.Response.Count() != 200 {
+		t.Errorf("senders used %d ns, response rests on %d sends", r.Tally.CPU, r.Tally.AcceptedSpans.Response.Count())
+	}
+}

@@ -170,33 +170,3 @@ func (r *run) sum(tally *result.Tally) error {
 	tally.Counts[result.NotSent] = due - tally.Sent - tally.Counts[result.FailConnect]
 	return nil
 }
-
-// warmTimeout bounds a warm-up send whose context does not.
-const warmTimeout = 10 * time.Second
-
-// Warm is one warm-up send: body in a plain POST over a connection of its own,
-// answered before ctx ends and within 10 s. It returns the HTTP status.
-func Warm(ctx context.Context, addr string, project int, agent, body []byte) (status int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, warmTimeout)
-	defer cancel()
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return 0, fmt.Errorf("warm-up send: %w", err)
-	}
-	defer c.Close()
-	stop := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if _, err = c.Write(append(appendHead(nil, addr, project, agent, len(body)), body...)); err == nil {
-		var p responses
-		p.reset(c)
-		status, _, err = p.next()
-	}
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("warm-up send: %w", err)
-	}
-	return status, nil
-}

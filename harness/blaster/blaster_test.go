@@ -397,29 +397,6 @@ func TestBadLoad(t *testing.T) {
 	}
 }
 
-func TestWarm(t *testing.T) {
-	pool := newPool(t)
-	s := newServer(func(c net.Conn, r *request) bool {
-		if !r.stamp.Warm || string(r.stamp.Kind) != "logs" || r.stamp.Seq != 7 || r.line != "POST /api/4/envelope/ HTTP/1.1" {
-			return say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", true)(c, r)
-		}
-		return say("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", true)(c, r)
-	})
-	addr := s.listen(t)
-	body, agent := pool.AppendWarm(nil, 7, 0, "logs", 3)
-	got, err := Warm(t.Context(), addr, 3, agent, body)
-	if err != nil || got != 202 {
-		t.Errorf("got status %d, error %v, want 202", got, err)
-	}
-
-	cause := errors.New("enough")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	s.handle = func(net.Conn, *request) bool { cancel(cause); return true }
-	if _, err := Warm(ctx, addr, 3, agent, body); !errors.Is(err, cause) {
-		t.Errorf("got error %v, want %v", err, cause)
-	}
-}
-
 // A server that stalls for a tenth of the time shows in full.
 //
 // Note: a busy machine makes responses longer, never shorter; by how much is for [BenchmarkStall].

@@ -184,9 +184,6 @@ func TestStartProcessesFails(t *testing.T) {
 	if _, err := StartProcesses(ctx, load, 2); !errors.Is(err, context.Canceled) {
 		t.Errorf("after a stop: got error %v", err)
 	}
-	if _, err := RunProcesses(t.Context(), load, nil, nil, 1); err == nil || !strings.Contains(err.Error(), "after the load was to start") {
-		t.Errorf("a start that passes: got error %v", err)
-	}
 }
 
 // A sender process ends with the one that started it, at any time.

@@ -271,18 +271,3 @@ func (w *lastWords) Write(b []byte) (int, error) {
 	*w = (*w)[max(0, len(*w)-maxLastWords):]
 	return len(b), nil
 }
-
-// RunProcesses is [StartProcesses] and [Processes.Run] in one, for a start so
-// far ahead that the processes can build their pools before it; else it is an error.
-func RunProcesses(ctx context.Context, load Load, _ *envelope.Pool, live *Live, n int) (*result.Tally, error) {
-	p, err := StartProcesses(ctx, load, n)
-	if err != nil {
-		return result.NewTally(load.Schedule.First, load.Schedule.Stride), err
-	}
-	defer p.Close()
-	if late := envelope.Now() - load.Zero - load.Schedule.Start; late > 0 {
-		return result.NewTally(load.Schedule.First, load.Schedule.Stride),
-			fmt.Errorf("start senders: ready %v after the load was to start", time.Duration(late))
-	}
-	return p.Run(ctx, load.Zero, load.Schedule.Start, live)
-}
