@@ -77,6 +77,28 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
+// Help is wrapped also where no screen says how wide it is.
+func TestHelpWraps(t *testing.T) {
+	var out strings.Builder
+	s := NewBench(Config{}).NewSession(Client{Out: &out})
+	lines := []string{"help"}
+	for _, c := range commandTable() {
+		lines = append(lines, "help "+c.name)
+	}
+	for _, topic := range topics() {
+		lines = append(lines, "help "+topic.name)
+	}
+	for _, text := range lines {
+		out.Reset()
+		s.Do(t.Context(), text, func(f *Failure) bool { t.Errorf("%s: %s", text, f.Text()); return true })
+		for l := range strings.Lines(out.String()) {
+			if len([]rune(l)) > 101 {
+				t.Errorf("%s: a line is longer than 100: %q", text, l)
+			}
+		}
+	}
+}
+
 // An example is a line that parses.
 func TestExamplesParse(t *testing.T) {
 	var out strings.Builder

@@ -107,3 +107,33 @@ func TestProgressBesideJSON(t *testing.T) {
 	p.Step(harness.StepLoad)
 	p.Close()
 }
+
+// Of several runs it is said which one it is, and when all are done.
+func TestPlaceInALine(t *testing.T) {
+	left := func() time.Duration { return 100 * time.Second }
+	one := place{run: 3, of: 12, round: 1, rounds: 1, left: left}
+	rounds := place{run: 3, of: 12, round: 2, rounds: 3, left: left}
+	late := place{run: 12, of: 12, rounds: 1, left: func() time.Duration { return -time.Second }}
+	for _, tt := range []struct {
+		where place
+		want  string
+	}{
+		{one, "3/12, 1m40s left  sent 6,000/s  arrived 4,000/s  backlog 4,003  "},
+		{rounds, "3/12 round 2/3, 1m40s left  sent 6,000/s"},
+		{late, "12/12, 0s left  sent "},
+	} {
+		if got := progressLine(samples[0], samples[1], 3*time.Second, tt.where); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+	if got, want := progressLine(samples[1], samples[2], 3*time.Second, one), "3/12, 1m40s left  drain 1s  arrived "; !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var out strings.Builder
+	p := startProgress(Client{Notes: &out, Live: 80}, time.Minute, Text, rounds)
+	p.Step(harness.StepReady)
+	p.Close()
+	if want := "3/12 round 2/3, 1m40s left  ready …"; !strings.Contains(out.String(), want) {
+		t.Errorf("%q, want %q in it", out.String(), want)
+	}
+}

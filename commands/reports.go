@@ -193,7 +193,7 @@ func entriesTable(db *store.DB, entries []store.Entry) *table.Table {
 		marks := markNames(e)
 		problem := table.Cell{}
 		if e.Problem != "" {
-			marks, problem = table.Cell{}.As("cannot be read"), table.Text(e.Problem)
+			marks, problem = table.Text("").As("cannot be read"), table.Text(e.Problem)
 		}
 		row = append(row, marks, problem)
 		for _, n := range variables {
@@ -222,12 +222,11 @@ func metricKey(m *store.Metric) string {
 	return m.Name + "_" + strings.ReplaceAll(m.Unit, "/", "_per_")
 }
 
-// shortID is the beginning of an id that names it: mostly the second in which it was saved.
+// shortID is the second in which a report was saved, where that names it, else its id.
 func shortID(db *store.DB, id string) string {
-	for n := len("20261130-164502"); n < len(id); n += 2 {
-		if found, err := db.Find(id[:n]); err == nil && found == id {
-			return strings.TrimSuffix(id[:n], "-")
-		}
+	second := id[:min(len("20261130-164502"), len(id))]
+	if found, err := db.Find(second); err == nil && found == id {
+		return second
 	}
 	return id
 }

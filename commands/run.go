@@ -159,7 +159,7 @@ func (r *runner) closing(in result.Series) error {
 func (r *runner) run(ctx context.Context, p plan.Plan, in result.Series, where place, more bool) (Code, error) {
 	s := r.s
 	if err := r.db.Reserve(store.RecordSize(p.Duration)); err != nil {
-		return Fine, err
+		return Fine, hinted(err, "nothing was started: make room, or name a store elsewhere with -db")
 	}
 	report := &store.Report{Plan: p.Record(), Provenance: s.provenance(ctx, r.program)}
 	report.Provenance.ConfigText, report.Provenance.Series = p.ConfigText, in

@@ -50,7 +50,7 @@ func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
 const (
 	gap     = "  " // between columns
-	wrapMin = 12   // a wrapped column is at least this wide
+	wrapMin = 9    // a wrapped column is at least this wide
 )
 
 // Text writes the table for a person, at most width wide; 0: as wide as it is.
