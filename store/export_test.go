@@ -40,6 +40,8 @@ func (db *DB) PutImported(r *Report) error {
 
 const IndexCode = indexCode
 
+var CompactPath = compactPath
+
 // Generate keeps n reports, each the same record as the first but for its
 // entry in the index, in few transactions.
 func (db *DB) Generate(n int, report func(i int) *Report) error {
@@ -108,4 +110,11 @@ func UnpackEntry(id, entry, cell []byte) (*Entry, error) {
 	e := &Entry{}
 	_, err = e.unpack(id, entry, c, nil)
 	return e, err
+}
+
+func (db *DB) Trim() { db.trim() }
+
+// Reading calls do while a transaction that reads is open.
+func (db *DB) Reading(do func()) error {
+	return db.view(func(*bbolt.Tx) error { do(); return nil })
 }

@@ -313,7 +313,9 @@ func TestCheckOfIndex(t *testing.T) {
 		want  string
 	}{
 		{"missing", func(db *store.DB, id string) error { return db.PutRaw("index", id, nil) }, "is not in the index"},
-		{"of nothing", func(db *store.DB, _ string) error { return db.PutRaw("index", "20990101-000000-000000", []byte("u\x00x")) }, "is listed and is not there"},
+		{"of nothing", func(db *store.DB, _ string) error {
+			return db.PutRaw("index", "20990101-000000-000000", []byte("u\x00x"))
+		}, "is listed and is not there"},
 		{"not own", func(db *store.DB, id string) error { return db.PutRaw("own", id, nil) }, "says something else"},
 		{"another", func(db *store.DB, id string) error { return db.PutRaw("index", id, []byte("u\x01x")) }, "says something else"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,95 +16,195 @@ import (
 	"relaybench/store/storetest"
 )
 
-// saverPath, in the environment, makes this test binary save reports to a store without end.
-const saverPath = "RELAYBENCH_TEST_SAVE_TO"
+// childRole, in the environment, makes this test binary one of children; its argument is a store's path.
+const childRole = "RELAYBENCH_TEST_STORE_CHILD"
+
+// children are what a process of this test binary may do to a store. Each says
+// a line for whatever it has done, and ends with an error or a kill.
+var children = map[string]func(db *store.DB, say func(what, id string) error) error{
+	"disk": fillDisk,
+	"save": func(db *store.DB, say func(what, id string) error) error {
+		for seconds := 1; ; seconds = seconds%20 + 1 {
+			r := storetest.Report(seconds)
+			if err := db.Save(r); err != nil {
+				return err
+			}
+			if err := say("saved", r.ID); err != nil {
+				return err
+			}
+		}
+	},
+	"all": func(db *store.DB, say func(what, id string) error) error {
+		for n := rand.IntN(60); ; n++ {
+			if err := db.Reserve(64 << 10); err != nil {
+				return err
+			}
+			r := storetest.Report(n%20 + 1)
+			if err := db.Save(r); err != nil {
+				return err
+			}
+			if err := say("saved", r.ID); err != nil {
+				return err
+			}
+			if n%3 == 0 {
+				id, err := db.Find("last-1")
+				if err != nil {
+					return err
+				}
+				if err := say("deleting", id); err != nil {
+					return err
+				}
+				if err := db.Delete(id); err != nil {
+					return err
+				}
+				if err := say("deleted", id); err != nil {
+					return err
+				}
+			}
+			if n%4 == 0 {
+				if _, _, err := db.Compact(); err != nil {
+					return err
+				}
+			}
+			if n%5 == 0 {
+				if err := db.SetIndexState("another"); err != nil {
+					return err
+				}
+				if err := db.Index(nil); err != nil {
+					return err
+				}
+			}
+		}
+	},
+}
 
 func TestMain(m *testing.M) {
-	if path := os.Getenv(saverPath); path != "" {
-		fmt.Fprintln(os.Stderr, saveForEver(path))
+	if role := os.Getenv(childRole); role != "" {
+		fmt.Fprintln(os.Stderr, child(role, os.Args[len(os.Args)-1]))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
 }
 
-// saveForEver says each id once its report is saved.
-func saveForEver(path string) error {
+func child(role, path string) error {
 	db, err := store.Open(path)
 	if err != nil {
 		return err
 	}
-	for seconds := 1; ; seconds = seconds%60 + 1 {
-		r := storetest.Report(seconds)
-		if err := db.Save(r); err != nil {
-			return err
-		}
-		if _, err := fmt.Println(r.ID); err != nil {
-			return err
-		}
-	}
+	return children[role](db, func(what, id string) error {
+		_, err := fmt.Println(what, id)
+		return err
+	})
 }
 
-// Killed at any moment: every report is whole or absent, none that was said to be saved is absent.
-func TestKilledWhileSaving(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relaybench.db")
-	said := 0
-	for range 20 {
-		ids := saveAndKill(t, path, rand.IntN(20), time.Duration(rand.Int64N(int64(3*time.Millisecond))))
-		said += len(ids)
-		db, err := store.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, id := range ids {
-			if r, err := db.Get(id); err != nil || r.ID != id {
-				t.Errorf("said to be saved: got %v, %v, want %s", r, err, id)
-			}
-		}
-		if err := db.Check(); err != nil {
-			t.Error(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if said == 0 {
-		t.Error("no report was saved before a kill")
-	}
-}
-
-// saveAndKill lets a process save to the store at path, kills it after so many
-// reports and a while, and gives the ids that it said.
-func saveAndKill(t *testing.T, path string, reports int, then time.Duration) (ids []string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), saverPath+"="+path)
-	cmd.Stderr = os.Stderr
+// start starts a child of a role on the store at path.
+func start(ctx context.Context, role, path string) (*exec.Cmd, *bufio.Scanner, error) {
+	cmd := exec.CommandContext(ctx, os.Args[0], path)
+	cmd.Env = append(os.Environ(), childRole+"="+role)
 	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	return cmd, bufio.NewScanner(out), cmd.Start()
+}
+
+// Killed at any moment: every report is whole or absent, none that was said to
+// be saved is absent, none that was said to be deleted is there.
+func TestKilled(t *testing.T) {
+	const kills = 10 // of a store
+	stores := map[string]int{"save": 4, "all": 6}
+	if testing.Short() {
+		stores = map[string]int{"save": 1, "all": 1}
+	}
+	for role, stores := range stores {
+		for range stores {
+			t.Run(role, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "relaybench.db")
+				k := kept{there: map[string]bool{}, gone: map[string]bool{}}
+				for range kills {
+					doAndKill(t, role, path, rand.IntN(5), time.Duration(rand.Int64N(int64(3*time.Millisecond))), k)
+					k.check(t, path)
+				}
+				if len(k.there) == 0 {
+					t.Error("no report was saved before a kill")
+				}
+				files, err := os.ReadDir(filepath.Dir(path))
+				if err != nil || len(files) != 1 {
+					t.Errorf("beside the store: got %v, %v, want nothing", files, err)
+				}
+			})
+		}
+	}
+}
+
+// kept is what a store was said to have, by id.
+type kept struct {
+	there map[string]bool // true: it must be there; false: it may be
+	gone  map[string]bool
+}
+
+// check compares it with the store at path.
+func (k kept) check(t *testing.T, path string) {
+	t.Helper()
+	db, err := store.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	for id, must := range k.there {
+		r, err := db.Get(id)
+		switch {
+		case err == nil && r.ID != id, err != nil && must, err != nil && !strings.Contains(err.Error(), "no report"):
+			t.Errorf("%s: got %v, %v", id, r, err)
+		case err != nil:
+			delete(k.there, id)
+		}
+	}
+	for id := range k.gone {
+		if _, err := db.Get(id); err == nil {
+			t.Errorf("%s was deleted and is there", id)
+		}
+	}
+	if err := db.Check(); err != nil {
+		t.Error(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// doAndKill lets a process work on the store at path, kills it after it has
+// said so many lines and a while, and notes what it said.
+func doAndKill(t *testing.T, role, path string, lines int, then time.Duration, k kept) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd, out, err := start(ctx, role, path)
+	if err != nil {
 		t.Fatal(err)
 	}
 	killed := false
-	lines := bufio.NewScanner(out)
-	for {
-		if !killed && len(ids) >= reports {
+	for n := 0; ; n++ {
+		if !killed && n >= lines {
 			<-time.After(then) // the moment of the kill, not a wait for anything
 			if err := cmd.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			killed = true
 		}
-		if !lines.Scan() {
+		if !out.Scan() {
 			break
 		}
-		ids = append(ids, lines.Text())
+		switch what, id, _ := strings.Cut(out.Text(), " "); what {
+		case "saved":
+			k.there[id] = true
+		case "deleting":
+			k.there[id] = false
+		case "deleted":
+			delete(k.there, id)
+			k.gone[id] = true
+		}
 	}
 	if err := cmd.Wait(); err == nil || !killed {
-		t.Fatalf("the saving process ended by itself: %v", err)
+		t.Fatalf("the process ended by itself: %v", err)
 	}
-	return ids
 }

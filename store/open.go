@@ -60,23 +60,32 @@ func open(path string, deadline time.Time) (*bbolt.DB, error) {
 		if err != nil {
 			return nil, err
 		}
+		// The process that held it may put another file in its place meanwhile,
+		// as Compact does: what was found then is of neither, or of one without a name.
+		replaced := func() bool {
+			now, err := os.Stat(path)
+			return err == nil && !os.SameFile(info, now)
+		}
 		// bbolt may change a file that it opens to write to.
-		if err := guard(func() error { return check(path, deadline) }); err != nil {
+		switch err := guard(func() error { return check(path, deadline) }); {
+		case replaced():
+			continue
+		case err != nil:
 			return nil, err
 		}
 		bolt, err := openBolt(path, left(deadline))
 		switch {
-		case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-			return nil, fmt.Errorf("cannot be written: %w: make it writable, or name another with -db", bare(err))
-		case err != nil:
-			return nil, bare(err)
-		}
-		// The process that held it until now may have put another file in its place: see Compact.
-		if now, err := os.Stat(path); err == nil && os.SameFile(info, now) {
+		case err == nil && !replaced():
 			return bolt, nil
+		case err == nil:
+			err = bolt.Close()
+		case replaced():
+			err = nil
+		case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+			err = fmt.Errorf("cannot be written: %w: make it writable, or name another with -db", bare(err))
 		}
-		if err := bolt.Close(); err != nil {
-			return nil, err
+		if err != nil {
+			return nil, bare(err)
 		}
 	}
 }
