@@ -49,6 +49,10 @@ func Gravest(a, b Code) Code {
 // outside: a signal. What it stops is saved, and is no failure of its own.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrLeft is the cause of a context whose client has left: what it waited for
+// goes on, for nobody. It is not [ErrInterrupted].
+var ErrLeft = errors.New("the client has left")
+
 // Failure is why a command was not done, with what is told beside it.
 type Failure struct {
 	Command string // its name; empty where the line did not get that far

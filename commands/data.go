@@ -75,6 +75,7 @@ var dbCheckCommand = command{
 backup in the store's place (db backup makes one).`,
 	examples: []string{"db check"},
 	store:    true,
+	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(context.Context, []string) (Code, error) {
 			db, err := s.bench.open()
@@ -88,7 +89,13 @@ backup in the store's place (db backup makes one).`,
 			if err != nil {
 				return Fine, err
 			}
-			return Fine, s.say("%s: nothing is wrong with it, nor with its %s\n", i.Path, reports(i.Reports))
+			if s.format == Text {
+				return Fine, s.printf("%s: nothing is wrong with it, nor with its %s\n", i.Path, reports(i.Reports))
+			}
+			r := table.Record()
+			r.Field("path", "", table.Text(i.Path))
+			r.Field("reports", "", table.Int(i.Reports))
+			return Fine, s.print(r)
 		}
 	},
 }
@@ -109,6 +116,7 @@ var dbCompactCommand = command{
 one. It needs as much room on the disk as the store will have.`,
 	examples: []string{"db compact"},
 	store:    true,
+	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(context.Context, []string) (Code, error) {
 			db, err := s.bench.open()
@@ -119,7 +127,14 @@ one. It needs as much room on the disk as the store will have.`,
 			if err != nil {
 				return Fine, err
 			}
-			return Fine, s.say("%s: %s before, %s now\n", db.Path(), byteSize(float64(before)), byteSize(float64(after)))
+			if s.format == Text {
+				return Fine, s.printf("%s: %s before, %s now\n", db.Path(), byteSize(float64(before)), byteSize(float64(after)))
+			}
+			r := table.Record()
+			r.Field("path", "", table.Text(db.Path()))
+			r.Field("before_bytes", "", table.Int(before))
+			r.Field("after_bytes", "", table.Int(after))
+			return Fine, s.print(r)
 		}
 	},
 }
@@ -132,6 +147,7 @@ not replaced.`,
 	args:     []arg{{name: "FILE", help: "the copy, a new file"}},
 	examples: []string{"db backup reports-2026-11-30.db"},
 	store:    true,
+	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(_ context.Context, args []string) (Code, error) {
 			path, err := s.path(args[0])
@@ -146,7 +162,13 @@ not replaced.`,
 			if err != nil {
 				return Fine, err
 			}
-			return Fine, s.say("%s: %s\n", path, byteSize(float64(size)))
+			if s.format == Text {
+				return Fine, s.printf("%s: %s\n", path, byteSize(float64(size)))
+			}
+			r := table.Record()
+			r.Field("path", "", table.Text(path))
+			r.Field("size_bytes", "", table.Int(size))
+			return Fine, s.print(r)
 		}
 	},
 }
@@ -157,8 +179,9 @@ var dbImportCommand = command{
 	detail: `FILE is what a test named that could not save its report. It keeps its id. To import it again
 adds nothing; where another report has its id, nothing is changed and the exit code is 4.`,
 	args:     []arg{{name: "FILE", help: "the file of a report"}},
-	examples: []string{"db import 20261130-164502-3f9a1c.relaybench"},
+	examples: []string{"db import relaybench-20261130-164502-3f9a1c.report"},
 	store:    true,
+	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(ctx context.Context, args []string) (Code, error) {
 			path, err := s.path(args[0])
@@ -173,10 +196,15 @@ adds nothing; where another report has its id, nothing is changed and the exit c
 			switch {
 			case err != nil:
 				return Fine, err
+			case s.format != Text:
+				r := table.Record()
+				r.Field("report-id", "", table.Text(id))
+				r.Field("added", "", table.Bool(added))
+				return Fine, s.print(r)
 			case !added:
-				return Fine, s.say("report %s is in the store already: nothing was added\n", id)
+				return Fine, s.printf("report %s is in the store already: nothing was added\n", id)
 			}
-			return Fine, s.say("report %s was added: show %s\n", id, id)
+			return Fine, s.printf("report %s was added: show %s\n", id, id)
 		}
 	},
 }

@@ -20,6 +20,10 @@ const MaxLine = line.Max
 // done is told to failed, which says whether to go on with the next; nothing
 // goes on once ctx has ended. It returns the gravest code, and whether there
 // is more to do: false where the line quit, or was stopped.
+//
+// A ctx that ends with a cause that is [ErrInterrupted] is the client's
+// Ctrl-C: it cancels the job that Do waits for or follows, and Do returns once
+// that has stopped. With any other cause, such as [ErrLeft], the job goes on.
 func (s *Session) Do(ctx context.Context, text string, failed func(*Failure) (goOn bool)) (code Code, more bool) {
 	fail := func(f *Failure) bool {
 		code = Gravest(code, f.Code)

@@ -47,6 +47,9 @@ func (s *Session) newRunner(ctx context.Context, thresholds []threshold) (*runne
 
 func findRelay(ctx context.Context, ref reference) (relay.Program, error) {
 	program, err := relay.Find(ctx, ref.What, ref.Upstream)
+	if err != nil && ctx.Err() != nil {
+		return program, context.Cause(ctx)
+	}
 	if err != nil {
 		return program, hinted(err, "relay use stand-in, or relay use PATH")
 	}
@@ -82,6 +85,9 @@ func (r *runner) series(ctx context.Context, q *series) (Code, error) {
 		in = result.Series{ID: newSeriesID(time.Now()), Of: len(q.turns)}
 	}
 	for i, t := range q.turns {
+		if ctx.Err() != nil {
+			return code, q.toGo(context.Cause(ctx), i)
+		}
 		p := q.cells[t.cell]
 		where := place{}
 		if q.many() {

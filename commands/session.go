@@ -3,86 +3,17 @@ package commands
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
-	"github.com/adrg/xdg"
 	"github.com/spf13/pflag"
 
 	"relaybench/commands/table"
 	"relaybench/harness/relay"
-	"relaybench/store"
 )
-
-// Config is what a bench is made with.
-type Config struct {
-	DB   string // file of the store; empty: in the user's data folder
-	Host string // name of this machine in reports; empty: the system's
-}
-
-// Bench is what all clients of a store share.
-type Bench struct {
-	config Config
-	mu     sync.Mutex
-	db     *store.DB // nil until it is first needed
-}
-
-// NewBench is a bench. Its store is opened when a command first needs it.
-func NewBench(c Config) *Bench { return &Bench{config: c} }
-
-// open opens the store, once.
-func (b *Bench) open() (*store.DB, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.db != nil {
-		return b.db, nil
-	}
-	path := b.config.DB
-	if path == "" {
-		var err error
-		if path, err = dataFile("relaybench.db"); err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
-	}
-	db, err := store.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	b.db = db
-	return db, nil
-}
-
-// dataFile is a file in relaybench's folder under the user's data folder; the folder is made.
-func dataFile(name string) (string, error) {
-	if _, err := os.UserHomeDir(); err != nil && os.Getenv("XDG_DATA_HOME") == "" {
-		return "", hinted(errors.New("no home folder to keep it in"), "give a file with -db FILE")
-	}
-	path, err := xdg.DataFile(filepath.Join("relaybench", name))
-	if err != nil {
-		return "", hinted(err, "give another file with -db FILE")
-	}
-	return path, nil
-}
-
-// Close closes the store, if it was opened.
-func (b *Bench) Close() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.db == nil {
-		return nil
-	}
-	err := b.db.Close()
-	b.db = nil
-	if err != nil {
-		return fmt.Errorf("close the store: %w", err)
-	}
-	return nil
-}
 
 // Format is a form of output.
 type Format int
@@ -96,16 +27,29 @@ const (
 
 // Client is whom a session serves, and how output is to look there.
 type Client struct {
+	Name   string    // who this is in status and errors, such as "terminal" or "127.0.0.1:53422", until it says name TEXT
 	Out    io.Writer // what commands print
 	Notes  io.Writer // how a run goes; nil: nobody wants to know
 	Live   int       // width of the terminal that Notes is, for one line that is written over; 0: it is none
 	Format Format
 	Color  bool
 	Width  int // of the screen; 0: as wide as it gets
+	// Remote says that the client names no path of this host, unless [Config.AllowPaths].
+	Remote bool
+	// Background says that a queued command gives the prompt back at once, with
+	// the job's id; without it each is waited for, as in a script.
+	Background bool
+	// Jobs takes what jobs in the background say that are the client's own; each Write is of whole
+	// lines. It comes from another goroutine than Do's, while Do runs or not, so it
+	// must take turns with Out by itself, and must never block. nil: Out, in turns.
+	Jobs io.Writer
+	// Progress draws a line over the last one that it drew, while a job is
+	// waited for or followed; "" clears it. It is called by Do alone. nil: nothing can be drawn over.
+	Progress func(line string)
 	// Ask asks the person there a question and gives the line that they typed;
 	// io.EOF where they said nothing. nil: nobody can be asked.
 	Ask func(ctx context.Context, question string) (answer string, err error)
-	// Kill, when closed, ends the relay of a run that was interrupted, at once. May be nil.
+	// Kill, when closed, does what [Session.Kill] does, once for all. May be nil.
 	Kill <-chan struct{}
 }
 
@@ -118,6 +62,40 @@ type Session struct {
 	relay    *reference // nil: nothing was said yet
 	done     bool       // quit
 }
+
+// Complete gives the words that may stand at pos in a line that is being
+// typed, counted in bytes as start is: any of them may replace what stands from
+// start to pos. They are whole words, in quotes where they need them, sorted;
+// there may be none.
+func (s *Session) Complete(line string, pos int) (start int, candidates []string) { return pos, nil }
+
+// Close says that the client has left. None of its jobs is cancelled; what
+// they say to it is dropped from now on. It may be called while Do runs.
+func (s *Session) Close() {}
+
+// Jobs are the client's own jobs that have not ended, in the queue's order.
+func (s *Session) Jobs() []Job { return nil }
+
+// Kill ends at once the relay of the job that Do waits for or follows, where
+// that was cancelled already: what a second Ctrl-C does. It may be called from
+// any goroutine.
+func (s *Session) Kill() {}
+
+// Quit says whether the client said quit: Do also ends a line for other reasons.
+func (s *Session) Quit() bool { return s.done }
+
+// Resize says that the client's screen has another width now; 0: as wide as it
+// gets. It is not called while Do runs. What the client itself set counts more.
+func (s *Session) Resize(width int) { s.client.Width = width }
+
+// Color says whether output to the client is coloured.
+func (s *Session) Color() bool { return s.client.Color }
+
+// Format is the form of output that the client wants.
+func (s *Session) Format() Format { return s.client.Format }
+
+// Prompt is what stands before the line that the client types.
+func (s *Session) Prompt() string { return "relaybench> " }
 
 // NewSession is a session of a client.
 func (b *Bench) NewSession(c Client) *Session {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/harness/plan"
+	"relaybench/harness/relay"
 )
 
 var testCommand = command{
@@ -141,6 +142,11 @@ func (s *Session) plans(v *plan.Values, duration string) ([]plan.Plan, error) {
 	plans, err := plan.Expand(*v)
 	if err != nil {
 		return nil, usageError(err, "")
+	}
+	for _, set := range plans[0].Settings {
+		if why := relay.Owned(set.Key); why != "" {
+			return nil, usageError(fmt.Errorf("-E %s: %s", set.Key, why), "")
+		}
 	}
 	for i := range plans {
 		p := &plans[i]
