@@ -118,3 +118,12 @@ func (db *DB) Trim() { db.trim() }
 func (db *DB) Reading(do func()) error {
 	return db.view(func(*bbolt.Tx) error { do(); return nil })
 }
+
+// NextVersion adds a version to the table, to which migrate brings the records of the one before, until undo.
+func NextVersion(migrate func([]byte) ([]byte, error)) (undo func()) {
+	was := versions
+	versions = append([]version(nil), was...)
+	versions[len(versions)-1].migrate = migrate
+	versions = append(versions, version{number: current() + 1})
+	return func() { versions = was }
+}

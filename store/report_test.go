@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -158,5 +159,91 @@ func TestNextID(t *testing.T) {
 	}
 	if len(seen) < 99 {
 		t.Errorf("of 100 ids of different hosts %d differ", len(seen))
+	}
+}
+
+func TestDelete(t *testing.T) {
+	db := storetest.Open(t)
+	var ids []string
+	for range 5 {
+		r := storetest.Report(1)
+		if err := db.Save(r); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.ID)
+	}
+	left := func() (left []string) {
+		t.Helper()
+		entries, _, err := db.Entries(nil, store.Newest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			left = append(left, e.ID)
+		}
+		return left
+	}
+	for _, c := range []struct {
+		ids []string
+		err string
+		out []string
+	}{
+		{[]string{ids[0], "x", ids[1], "y"}, `no report "x", "y": nothing was deleted`, ids},
+		{[]string{ids[0][:10]}, "no report", ids},
+		{nil, "", ids},
+		{[]string{ids[4], ids[1], ids[4]}, "", []string{ids[0], ids[2], ids[3]}},
+		{[]string{ids[4]}, "no report", []string{ids[0], ids[2], ids[3]}},
+	} {
+		err := db.Delete(c.ids...)
+		if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+			t.Errorf("%q: got %v, want %q", c.ids, err, c.err)
+		}
+		if d := cmp.Diff(c.out, left()); d != "" {
+			t.Errorf("%q (-want +got):\n%s", c.ids, d)
+		}
+	}
+	if id, err := db.Find("last"); err != nil || id != ids[3] {
+		t.Errorf("last: got %s, %v, want %s", id, err, ids[3])
+	}
+	// A new one sorts after those that are there, whatever was deleted.
+	r := storetest.Report(1)
+	if err := db.Save(r); err != nil || r.ID <= ids[3] {
+		t.Errorf("got %s, %v, want one after %s", r.ID, err, ids[3])
+	}
+}
+
+// What is done with a report, such as printing it to a client that does not read, holds nothing up.
+func TestReadReports(t *testing.T) {
+	db := storetest.Open(t)
+	var ids []string
+	for range 3 {
+		r := storetest.Report(1)
+		if err := db.Save(r); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, r.ID)
+	}
+	slices.Reverse(ids)
+	var got []string
+	err := db.ReadReports(ids, func(r *store.Report) error {
+		got = append(got, r.ID)
+		if _, _, err := db.Compact(); err != nil || !r.Own { // it waits for every transaction
+			t.Errorf("own %v, %v", r.Own, err)
+		}
+		return nil
+	})
+	if err != nil || !slices.Equal(got, ids) {
+		t.Errorf("got %q, %v, want %q", got, err, ids)
+	}
+	enough := errors.New("enough")
+	n := 0
+	if err := db.ReadReports(ids, func(*store.Report) error { n++; return enough }); !errors.Is(err, enough) || n != 1 {
+		t.Errorf("got %v after %d reports, want its own error after 1", err, n)
+	}
+	if err := db.ReadReports([]string{ids[0], "x"}, func(*store.Report) error { return nil }); err == nil || !strings.Contains(err.Error(), `no report "x"`) {
+		t.Errorf("got %v, want no report", err)
+	}
+	if id, err := db.Find(ids[0][:len(ids[0])-1]); err != nil || id != ids[0] {
+		t.Errorf("find: got %s, %v, want %s", id, err, ids[0])
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,12 +24,12 @@ type SpaceError struct {
 func (e *SpaceError) Error() string {
 	text := fmt.Sprintf("store %q: no room", e.Path)
 	if e.Need > 0 {
-		text += fmt.Sprintf(" for %s", formatSize(roundUp(e.Need)))
+		text += fmt.Sprintf(" for %s", roughSize(e.Need))
 	}
 	if e.Left >= 0 {
-		text += fmt.Sprintf(": the disk has %s left", formatSize(uint64(e.Left)/1024*1024))
+		text += fmt.Sprintf(": the disk has %s left", roughSize(e.Left))
 		if e.Need > e.Left {
-			text += fmt.Sprintf(", %s too little", formatSize(roundUp(e.Need-e.Left)))
+			text += fmt.Sprintf(", %s too little", roughSize(e.Need-e.Left))
 		}
 	}
 	return text + ": " + e.Err.Error()
@@ -36,8 +37,15 @@ func (e *SpaceError) Error() string {
 
 func (e *SpaceError) Unwrap() error { return e.Err }
 
-// roundUp is a number of bytes to whole KiB.
-func roundUp(n int64) uint64 { return uint64(n+1023) / 1024 * 1024 }
+// roughSize is a size for people, with a digit after the point at most.
+func roughSize(n int64) string {
+	for _, u := range sizeUnits[:4] {
+		if v := float64(n) / u.bytes; v >= 1 {
+			return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + "B"
+}
 
 // outOfSpace says whether the system refused to let a file grow.
 //

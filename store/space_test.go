@@ -192,7 +192,7 @@ func TestDiskFull(t *testing.T) {
 
 func TestSpaceError(t *testing.T) {
 	err := error(&store.SpaceError{Path: "/a/b.db", Need: 2<<20 + 1, Left: 512 << 10, Err: unix.ENOSPC})
-	if want := `store "/a/b.db": no room for 2049KiB: the disk has 512KiB left, 1537KiB too little: no space left on device`; err.Error() != want {
+	if want := `store "/a/b.db": no room for 2MiB: the disk has 512KiB left, 1.5MiB too little: no space left on device`; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
 	if !errors.Is(err, unix.ENOSPC) || errors.Is(err, fs.ErrExist) {

@@ -118,12 +118,17 @@ func parseSize(s string) (bytes uint64, err error) {
 	return 0, fmt.Errorf("%q is not a size such as 8GiB, 512MB or 1024", s)
 }
 
-// formatSize is a size in the largest unit of which it is a whole number of sixteenths.
+// formatSize is a size in its largest unit, where it is a whole number of sixteenths of it, else in bytes.
 func formatSize(n uint64) string {
 	for _, u := range sizeUnits[:4] {
-		if unit := uint64(u.bytes); n >= unit && n%(unit/16) == 0 {
+		unit := uint64(u.bytes)
+		if n < unit {
+			continue
+		}
+		if n%(unit/16) == 0 {
 			return strconv.FormatFloat(float64(n)/u.bytes, 'f', -1, 64) + u.name
 		}
+		break
 	}
 	return strconv.FormatUint(n, 10) + "B"
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"relaybench/harness/result"
 	"relaybench/store"
 	"relaybench/store/storetest"
 )
@@ -202,4 +204,74 @@ func FuzzDecodeJSON(f *testing.F) {
 		}
 		derive(t, r)
 	})
+}
+
+// A record of the version before is migrated when it is read, listed and
+// checked; one of the version after is refused, and names the program to use.
+func TestMigration(t *testing.T) {
+	db := storetest.Open(t)
+	old := storetest.Report(1)
+	old.Plan["label"] = "old"
+	if err := db.Save(old); err != nil {
+		t.Fatal(err)
+	}
+	numbers, _ := store.Versions()
+	now := numbers[len(numbers)-1]
+	migrated := 0
+	undo := store.NextVersion(func(text []byte) ([]byte, error) {
+		migrated++
+		return bytes.Replace(text, []byte(`"label":"old"`), []byte(`"label":"migrated"`), 1), nil
+	})
+	defer undo()
+	newer := storetest.Report(1)
+	newer.Provenance.Bench.Version = "v2.0.0"
+	if err := db.Save(newer); err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]string{old.ID: "migrated", newer.ID: ""} {
+		if r, err := db.Get(id); err != nil || r.Plan["label"] != want {
+			t.Errorf("label of %s: got %v, %v, want %q", id, r, err, want)
+		}
+	}
+	if migrated != 1 {
+		t.Errorf("migrated %d times, want once: the newer record needs none", migrated)
+	}
+	info, err := db.Info()
+	if d := cmp.Diff(map[int]int{now: 1, now + 1: 1}, info.Versions); d != "" || err != nil {
+		t.Errorf("versions, %v (-want +got):\n%s", err, d)
+	}
+	undo()
+	_, err = db.Get(newer.ID)
+	if want := fmt.Sprintf("record version %d was written by relaybench v2.0.0, and this one reads up to %d: use that one", now+1, now); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+	if r, err := db.Get(old.ID); err != nil || r.Plan["label"] != "old" {
+		t.Errorf("got %v, %v, want the old one", r, err)
+	}
+	if err := db.Delete(newer.ID); err != nil { // for the check that ends the test
+		t.Fatal(err)
+	}
+
+	undo = store.NextVersion(func([]byte) ([]byte, error) { return nil, errors.New("no way") })
+	defer undo()
+	if _, err := db.Get(old.ID); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("migrate record version %d: no way", now)) {
+		t.Errorf("got %v, want the migration's error", err)
+	}
+}
+
+// A tally is stored with its counts by place: an answer that changes its place
+// changes what old reports say. New ones go to the end, or need a new version.
+func TestAnswersKeepTheirPlaces(t *testing.T) {
+	want := []string{"not sent", "accepted", "timeout", "connect", "closed", "bad response", "other error", "other status",
+		"400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found", "405 Method Not Allowed", "408 Request Timeout", "411 Length Required",
+		"413 Request Entity Too Large", "414 Request URI Too Long", "415 Unsupported Media Type", "421 Misdirected Request", "422 Unprocessable Entity",
+		"429 Too Many Requests", "431 Request Header Fields Too Large", "500 Internal Server Error", "501 Not Implemented", "502 Bad Gateway",
+		"503 Service Unavailable", "504 Gateway Timeout"}
+	var got []string
+	for a := range result.Answers {
+		got = append(got, result.Answer(a).String())
+	}
+	if d := cmp.Diff(want, got[:min(len(got), len(want))]); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
 }

@@ -1,0 +1,141 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// Shift is the Hodges-Lehmann estimate of how far one group lies from another
+// (the median over all pairs of a value of each), with its interval from the
+// distribution of U (Moses; Bauer 1972).
+type Shift struct {
+	// Relative: the figures are parts of the baseline (the median of the ratios,
+	// less one, which is the shift of the logs): -0.31 is -31%. Else, where a value
+	// is 0 or below, they are plain differences in the values' unit.
+	Relative bool
+	// Value is positive where B lies above A. Low and High are its interval's ends.
+	Value, Low, High float64
+	// Coverage is the interval's confidence: at least Level, or less where so few
+	// runs cannot reach it: from 0 (one run each) to 0.93 or so, with the interval going over all pairs.
+	Coverage float64
+}
+
+// HalfWidth is half the width of the interval. Of one build against itself it
+// is the noise: no margin below it can be judged.
+func (s Shift) HalfWidth() float64 { return finite(s.High/2 - s.Low/2) }
+
+// shift compares two sorted groups that are not empty.
+//
+// Note: the interval is the one of values without ties, and covers at least as
+// much with them.
+func shift(a, b []float64) Shift {
+	k, coverage := intervalRank(len(a), len(b))
+	p := pairs{a: a, b: b, ratio: a[0] > 0 && b[0] > 0}
+	all := len(a) * len(b)
+	s := Shift{Relative: p.ratio, Coverage: coverage, Low: p.kth(k), High: p.kth(all + 1 - k)}
+	s.Value = p.kth((all + 1) / 2)
+	if all%2 == 0 {
+		upper := p.kth(all/2 + 1)
+		if p.ratio {
+			s.Value = math.Sqrt(s.Value) * math.Sqrt(upper)
+		} else {
+			s.Value = s.Value/2 + upper/2
+		}
+	}
+	if p.ratio {
+		s.Value, s.Low, s.High = s.Value-1, s.Low-1, s.High-1
+	}
+	s.Value, s.Low, s.High = finite(s.Value), finite(s.Low), finite(s.High)
+	return s
+}
+
+// pairs are the ratios or the differences of all pairs of a value of b and one
+// of a, both sorted. They are never all laid out: there may be thousands of millions.
+type pairs struct {
+	a, b  []float64
+	ratio bool
+}
+
+// of is the value of one pair. Also after rounding it never falls with b, and never
+// rises with a.
+func (p *pairs) of(b, a float64) float64 {
+	if p.ratio {
+		return min(max(b/a, math.SmallestNonzeroFloat64), math.MaxFloat64)
+	}
+	return finite(b - a)
+}
+
+// kth is the k-th smallest pair, k from 1: halve the range of values until few
+// pairs are left in it, then sort those.
+func (p *pairs) kth(k int) float64 {
+	const few = 1024
+	low, high := p.of(p.b[0], p.a[len(p.a)-1]), p.of(p.b[len(p.b)-1], p.a[0])
+	below, upTo := 0, len(p.a)*len(p.b) // pairs below low, pairs up to high
+	for byValue := true; upTo-below > few && low < high; byValue = !byValue {
+		// Halving by value is quick, halving the float64s in between is sure to end.
+		middle := between(low, high)
+		if byValue {
+			middle = low/2 + high/2
+		}
+		if middle < low || middle >= high {
+			middle = low
+		}
+		if n := p.count(middle); n >= k {
+			high, upTo = middle, n
+		} else {
+			low, below = math.Nextafter(middle, high), n
+		}
+	}
+	if low >= high {
+		return high
+	}
+	return p.within(low, high)[k-below-1]
+}
+
+// count is the number of pairs of at most limit.
+func (p *pairs) count(limit float64) int {
+	n, i := 0, 0
+	for _, b := range p.b {
+		for i < len(p.a) && p.of(b, p.a[i]) > limit {
+			i++
+		}
+		n += len(p.a) - i
+	}
+	return n
+}
+
+// within are the pairs from low to high, sorted.
+func (p *pairs) within(low, high float64) []float64 {
+	var values []float64
+	i := 0
+	for _, b := range p.b {
+		for i < len(p.a) && p.of(b, p.a[i]) > high {
+			i++
+		}
+		for _, a := range p.a[i:] {
+			v := p.of(b, a)
+			if v < low {
+				break
+			}
+			values = append(values, v)
+		}
+	}
+	slices.Sort(values)
+	return values
+}
+
+// between is the float64 with as many float64s from low up to it as from it up
+// to high.
+func between(low, high float64) float64 {
+	l, h := order(int64(math.Float64bits(low))), order(int64(math.Float64bits(high)))
+	return math.Float64frombits(uint64(order((l & h) + (l^h)>>1)))
+}
+
+// order maps the bits of a float64 to a number that is ordered as it is, and
+// back.
+func order(bits int64) int64 {
+	if bits < 0 {
+		bits ^= math.MaxInt64
+	}
+	return bits
+}
