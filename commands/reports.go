@@ -123,88 +123,93 @@ func (s *Session) printEntries(db *store.DB, entries []store.Entry, cut int) err
 	return nil
 }
 
-// listed are the headline metrics that a person sees in the list of reports, by the names that fit there.
-var listed = []struct {
-	metric, head string
-	text         func(float64) string
-}{
-	{"forwarded-rate", "fwd/s", func(v float64) string { return strings.TrimSuffix(quantity(v, "sends/s"), "/s") }},
-	{"cpu-per-envelope", "CPU/env", span},
-	{"through-p99", "thr p99", span},
+// reportColumn is a column of the list of reports.
+type reportColumn struct {
+	table.Column
+	of func(e *store.Entry, vars map[string]string) table.Cell
+}
+
+// variableColumn is a variable, under its own name.
+func variableColumn(c table.Column) reportColumn {
+	return reportColumn{c, func(_ *store.Entry, vars map[string]string) table.Cell {
+		v, ok := vars[c.Key]
+		if !ok {
+			return table.Cell{}
+		}
+		return table.Text(v)
+	}}
+}
+
+// metricColumn is a headline metric; show is how a person reads it.
+func metricColumn(m *store.Metric, head string, show func(float64) string) reportColumn {
+	return reportColumn{table.Column{Key: metricKey(m), Head: head, Right: true, Data: show == nil}, func(e *store.Entry, _ map[string]string) table.Cell {
+		v, ok := e.Metric(m.Name)
+		cell := table.Float(v, ok)
+		if show == nil {
+			return cell
+		}
+		return cell.As(show(v))
+	}}
 }
 
 // entriesTable is a row a report: for a person what fits a screen, for programs
 // every variable and headline metric besides.
 func entriesTable(db *store.DB, entries []store.Entry) *table.Table {
-	knobs := []string{"mix", "rate", "duration"}
-	t := &table.Table{Columns: []table.Column{{Key: "report-id", Head: "report (UTC)"}, {Key: "relay", Wrap: true},
-		{Key: "mix", Wrap: true}, {Key: "rate", Right: true}, {Key: "duration", Head: "load", Right: true}}}
-	shown := map[string]bool{"report-id": true}
-	for _, k := range knobs {
-		shown[k] = true
-	}
-	for _, l := range listed {
-		m := store.FindMetric(l.metric)
-		t.Columns = append(t.Columns, table.Column{Key: metricKey(m), Head: l.head, Right: true})
-		shown[l.metric] = true
-	}
-	t.Columns = append(t.Columns, table.Column{Key: "marks", Wrap: true}, table.Column{Key: "problem", Data: true})
-
-	// Where the table gives all its variables, the columns are the same whatever is listed.
-	table0 := map[string]string{}
-	for _, n := range store.VariableNames() {
-		table0[n] = ""
-	}
 	vars := make([]map[string]string, len(entries))
 	for i := range entries {
 		vars[i] = entries[i].Vars()
 	}
-	var variables []string
-	for _, n := range store.InOrder(append(slices.Clone(vars), table0)...) {
-		if !shown[n] {
-			variables = append(variables, n)
-			t.Columns = append(t.Columns, table.Column{Key: n, Data: true})
-		}
-	}
-	var metrics []*store.Metric
-	for i := range store.Metrics {
-		if m := &store.Metrics[i]; m.Headline && !shown[m.Name] {
-			metrics = append(metrics, m)
-			t.Columns = append(t.Columns, table.Column{Key: metricKey(m), Data: true})
-		}
+	columns := reportColumns(db, vars)
+	t := &table.Table{}
+	for _, c := range columns {
+		t.Columns = append(t.Columns, c.Column)
 	}
 	for i := range entries {
-		e := &entries[i]
-		variable := func(name string) table.Cell {
-			v, ok := vars[i][name]
-			if !ok {
-				return table.Cell{}
-			}
-			return table.Text(v)
-		}
-		row := []table.Cell{table.Text(e.ID).As(shortID(db, e.ID)), relayWords(vars[i])}
-		for _, k := range knobs {
-			row = append(row, variable(k))
-		}
-		for _, l := range listed {
-			v, ok := e.Metric(l.metric)
-			row = append(row, table.Float(v, ok).As(l.text(v)))
-		}
-		marks := markNames(e)
-		problem := table.Cell{}
-		if e.Problem != "" {
-			marks, problem = table.Text("").As("cannot be read"), table.Text(e.Problem)
-		}
-		row = append(row, marks, problem)
-		for _, n := range variables {
-			row = append(row, variable(n))
-		}
-		for _, m := range metrics {
-			row = append(row, table.Float(e.Metric(m.Name)))
+		var row []table.Cell
+		for _, c := range columns {
+			row = append(row, c.of(&entries[i], vars[i]))
 		}
 		t.Add(row...)
 	}
 	return t
+}
+
+// reportColumns are the columns of a list of reports with those variables.
+// Those of the tables of variables and metrics are there whatever is listed.
+func reportColumns(db *store.DB, vars []map[string]string) []reportColumn {
+	rate := func(v float64) string { return strings.TrimSuffix(quantity(v, "sends/s"), "/s") }
+	columns := []reportColumn{
+		{table.Column{Key: "report-id", Head: "report (UTC)"}, func(e *store.Entry, _ map[string]string) table.Cell {
+			return table.Text(e.ID).As(shortID(db, e.ID))
+		}},
+		{table.Column{Key: "relay", Wrap: true}, func(_ *store.Entry, vars map[string]string) table.Cell { return relayWords(vars) }},
+		variableColumn(table.Column{Key: "mix", Wrap: true}),
+		variableColumn(table.Column{Key: "rate", Right: true}),
+		variableColumn(table.Column{Key: "duration", Head: "load", Right: true}),
+		metricColumn(store.FindMetric("forwarded-rate"), "fwd/s", rate),
+		metricColumn(store.FindMetric("cpu-per-envelope"), "CPU/env", span),
+		metricColumn(store.FindMetric("through-p99"), "thr p99", span),
+		{table.Column{Key: "marks", Wrap: true}, func(e *store.Entry, _ map[string]string) table.Cell { return markNames(e) }},
+		{table.Column{Key: "problem", Data: true}, func(e *store.Entry, _ map[string]string) table.Cell { return optional(e.Problem) }},
+	}
+	has := func(key string) bool {
+		return slices.ContainsFunc(columns, func(c reportColumn) bool { return c.Key == key })
+	}
+	all := map[string]string{}
+	for _, n := range store.VariableNames() {
+		all[n] = ""
+	}
+	for _, n := range store.InOrder(append(slices.Clone(vars), all)...) {
+		if !has(n) {
+			columns = append(columns, variableColumn(table.Column{Key: n, Data: true}))
+		}
+	}
+	for i := range store.Metrics {
+		if m := &store.Metrics[i]; m.Headline && !has(metricKey(m)) {
+			columns = append(columns, metricColumn(m, "", nil))
+		}
+	}
+	return columns
 }
 
 // metricKey is a metric's name with its unit, as JSON and CSV have it.
@@ -251,8 +256,11 @@ func relayWords(vars map[string]string) table.Cell {
 	return table.Text(strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "))
 }
 
-// markNames are the marks of an entry.
+// markNames are the marks of an entry; of a report that cannot be read, that it cannot be.
 func markNames(e *store.Entry) table.Cell {
+	if e.Problem != "" {
+		return table.Text("").As("cannot be read")
+	}
 	var names []string
 	for _, m := range e.Marks() {
 		names = append(names, m.Name)
