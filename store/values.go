@@ -54,6 +54,7 @@ func (db *DB) Values(name string, most int) (values []string, err error) {
 			})
 		}
 		c := tx.Bucket(indexBucket).Cursor()
+		kept := make([]byte, 0, keptBytes)
 		n := 0
 		for id, packed := c.Last(); id != nil && n < newestValues && len(found) < most; id, packed = c.Prev() {
 			n++
@@ -61,7 +62,7 @@ func (db *DB) Values(name string, most int) (values []string, err error) {
 			if _, ok := cellOf(packed); !ok {
 				continue
 			}
-			if _, err := e.unpack(id, packed, &cell{}, nil); err != nil {
+			if _, err := e.unpack(id, packed, &cell{}, kept); err != nil {
 				return err
 			}
 			if value, ok := e.Var(name); ok {

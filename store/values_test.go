@@ -49,7 +49,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestIDs(t *testing.T) {
+func TestIDsThatBeginSo(t *testing.T) {
 	db := storetest.Open(t)
 	if got, err := db.IDs("", 5); len(got) != 0 || err != nil {
 		t.Errorf("of no report: got %v, %v", got, err)
