@@ -40,7 +40,15 @@ func (p place) String() string {
 	if p.rounds > 1 {
 		round = fmt.Sprintf(" round %d/%d", p.round, p.rounds)
 	}
-	return fmt.Sprintf("%d/%d%s, %s left", p.run, p.of, round, seconds(max(0, p.left())))
+	return fmt.Sprintf("%d/%d%s, %s left", p.run, p.of, round, coarse(max(0, p.left())))
+}
+
+// coarse is a time to wait: in minutes where it is hours.
+func coarse(d time.Duration) string {
+	if d >= time.Hour {
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	}
+	return seconds(d)
 }
 
 // startProgress starts telling the client's Notes of a run whose load lasts

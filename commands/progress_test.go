@@ -126,6 +126,10 @@ func TestPlaceInALine(t *testing.T) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
+	hours := place{run: 1, of: 2, left: func() time.Duration { return 26*time.Hour + 3*time.Minute + 31*time.Second }}
+	if got, want := hours.String(), "1/2, 26h4m left"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	if got, want := progressLine(samples[1], samples[2], 3*time.Second, one), "3/12, 1m40s left  drain 1s  arrived "; !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -37,8 +37,8 @@ func TestInterruptedList(t *testing.T) {
 	cmd, screen := onTerminal(t, &out, "-db", db, "-c", "test 300ms --rate 20,40 --mix sessions --pool 10; test 1h --rate 20,40 --mix sessions --pool 10 --repeat 2; status")
 	screen.until(`\r\x1b\[K1/2, \d+s left  check …`)
 	screen.until(`\r\x1b\[K2/2, \d+s left  load …`)
-	screen.until(`\r\x1b\[K1/4 round 1/2, [34]h0m\d+s left  ready …`)
-	screen.until(`\r\x1b\[K1/4 round 1/2, [34]h\d+m\d+s left  sent \d+/s  arrived \d+/s`)
+	screen.until(`\r\x1b\[K1/4 round 1/2, [34]h\d+m left  ready …`)
+	screen.until(`\r\x1b\[K1/4 round 1/2, [34]h\d+m left  sent \d+/s  arrived \d+/s`)
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
