@@ -137,7 +137,7 @@ func TestCompact(t *testing.T) {
 // Whoever waits for a store that is compacted meanwhile gets the new file, not the one without a name.
 func TestCompactWhileAnotherWaits(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	path := filepath.Join(t.TempDir(), "relaybench.db")
+	path := filepath.Join(memoryDir(t), "relaybench.db")
 	for range 10 {
 		db, err := store.Open(path)
 		if err != nil {

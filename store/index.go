@@ -238,7 +238,7 @@ func beginIndex(tx *bbolt.Tx) error {
 
 // How many reports are read for the index at once, and how many bytes of them, about.
 const (
-	indexBatch = 500
+	indexBatch = 100
 	indexBytes = 16 << 20
 )
 

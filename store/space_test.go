@@ -148,7 +148,7 @@ func there(db *store.DB) (string, error) {
 
 // A disk that is full at any write: a clear error, and what was there is there.
 func TestDiskFull(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "relaybench.db")
+	path := filepath.Join(memoryDir(t), "relaybench.db")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd, out, err := start(ctx, "disk", path)

@@ -42,7 +42,7 @@ func readReference(t *testing.T) reference {
 	return r
 }
 
-// close reports whether two numbers agree to about nine digits.
+// near reports whether two numbers agree to about nine digits.
 func near(got, want float64) bool {
 	return math.Abs(got-want) <= 1e-9*max(1, math.Abs(want))
 }
@@ -96,38 +96,5 @@ func TestHolm(t *testing.T) {
 				break
 			}
 		}
-	}
-}
-
-func BenchmarkX(b *testing.B) {
-	r := reference{}
-	d, _ := os.ReadFile("testdata/scipy.json")
-	json.Unmarshal(d, &r)
-	for _, c := range r.ExactTies {
-		b.Run(c.Name, func(b *testing.B) {
-			for b.Loop() {
-				Compare(c.A, c.B)
-			}
-		})
-	}
-	for _, n := range []int{5, 10, 20, 25, 1000, 50000} {
-		x, y := make([]float64, n), make([]float64, n)
-		for i := range x {
-			x[i] = 1000 * math.Exp(0.02*math.Sqrt2*math.Erfinv(2*(float64(i)+.5)/float64(n)-1))
-			y[i] = x[i]*1.003 + 0.0001
-		}
-		b.Run(string(rune('a'+n%26))+"n", func(b *testing.B) {
-			b.ReportMetric(float64(n), "n")
-			for b.Loop() {
-				Compare(x, y)
-			}
-		})
-		x[0] = 0
-		b.Run(string(rune('a'+n%26))+"ndiff", func(b *testing.B) {
-			b.ReportMetric(float64(n), "n")
-			for b.Loop() {
-				Compare(x, y)
-			}
-		})
 	}
 }

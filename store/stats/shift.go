@@ -33,15 +33,16 @@ func shift(a, b []float64) Shift {
 	p := pairs{a: a, b: b, ratio: a[0] > 0 && b[0] > 0}
 	all := len(a) * len(b)
 	s := Shift{Relative: p.ratio, Coverage: coverage, Low: p.kth(k), High: p.kth(all + 1 - k)}
-	s.Value = p.kth((all + 1) / 2)
+	lower := p.kth((all + 1) / 2)
+	upper := lower
 	if all%2 == 0 {
-		upper := p.kth(all/2 + 1)
-		if p.ratio {
-			s.Value = math.Sqrt(s.Value) * math.Sqrt(upper)
-		} else {
-			s.Value = s.Value/2 + upper/2
-		}
+		upper = p.kth(all/2 + 1)
 	}
+	s.Value = lower/2 + upper/2
+	if p.ratio {
+		s.Value = math.Sqrt(lower) * math.Sqrt(upper)
+	}
+	s.Value = min(max(s.Value, lower), upper)
 	if p.ratio {
 		s.Value, s.Low, s.High = s.Value-1, s.Low-1, s.High-1
 	}

@@ -8,7 +8,7 @@ import (
 
 // exactRuns is up to how many runs of both sides together the distribution of
 // U is computed exactly.
-const exactRuns = 50
+const exactRuns = 40
 
 // uTest is the two-sided Mann-Whitney U test of two sorted groups that are not
 // empty. Ties count half, and P is conditional on them (Klotz 1966), as in a
