@@ -23,7 +23,6 @@ const childRole = "RELAYBENCH_TEST_STORE_CHILD"
 // children are what a process of this test binary may do to a store. Each says
 // a line for whatever it has done, and ends with an error or a kill.
 var children = map[string]func(db *store.DB, say func(what, id string) error) error{
-	"disk": fillDisk,
 	"save": func(db *store.DB, say func(what, id string) error) error {
 		for seconds := 1; ; seconds = seconds%20 + 1 {
 			r := storetest.Report(seconds)

@@ -44,8 +44,8 @@ type Comparison struct {
 	U float64
 	// P is the two-sided p value of U: twice the smaller tail, at most 1.
 	P float64
-	// Exact: P and the interval are of the exact distribution (up to 40 runs in
-	// all), not of its normal approximation.
+	// Exact: P and the interval are of the exact distribution (up to 20+20
+	// runs, or 400 pairs), not of its normal approximation.
 	Exact bool
 	// Shift is how far B is from A.
 	Shift Shift

@@ -6,20 +6,20 @@ import (
 	"github.com/aclements/go-moremath/stats"
 )
 
-// exactRuns is up to how many runs of both sides together the distribution of
-// U is computed exactly.
-const exactRuns = 40
+// exactPairs is up to how many pairs of runs the distribution of U is computed
+// exactly: 20 runs a side, and all of 40 in all however they are shared out.
+const exactPairs = 400
 
 // uTest is the two-sided Mann-Whitney U test of two sorted groups that are not
 // empty. Ties count half, and P is conditional on them (Klotz 1966), as in a
-// permutation test. With more than exactRuns runs it is the normal
+// permutation test. With more than exactPairs pairs it is the normal
 // approximation, corrected for ties and continuity.
 func uTest(a, b []float64) (u, p float64, exact bool) {
 	u, ties := pairsAbove(a, b)
 	if len(ties) == 1 {
 		return u, 1, true
 	}
-	if len(a)+len(b) > exactRuns {
+	if len(a)*len(b) > exactPairs {
 		return u, normalP(u, len(a), len(b), ties), false
 	}
 	return u, min(1, 2*smallerTail(u, len(a), len(b), ties)), true
@@ -100,7 +100,7 @@ func intervalRank(na, nb int) (k int, coverage float64) {
 	const tail = (1 - Level) / 2
 	mean, variance := normalU(na, nb)
 	k = max(1, int(mean-math.Sqrt2*math.Erfinv(Level)*math.Sqrt(variance)+0.5))
-	if na+nb > exactRuns {
+	if na*nb > exactPairs {
 		return k, math.Erf((mean + 0.5 - float64(k)) / math.Sqrt(2*variance))
 	}
 	below := stats.UDist{N1: na, N2: nb} // below.CDF(k-1): the shift is under the k-th pair

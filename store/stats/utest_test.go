@@ -145,7 +145,7 @@ func TestTiesAgainstEnumeration(t *testing.T) {
 
 // The approximation takes over where it is as good as exact.
 func TestApproximation(t *testing.T) {
-	for _, n := range [][2]int{{20, 21}, {21, 21}, {10, 31}, {4, 37}, {45, 30}, {60, 60}} {
+	for _, n := range [][2]int{{20, 21}, {21, 21}, {10, 41}, {45, 30}, {60, 60}} {
 		k, coverage := intervalRank(n[0], n[1])
 		exact := 1 - 2*stats.UDist{N1: n[0], N2: n[1]}.CDF(float64(k-1))
 		if math.Abs(coverage-exact) > 0.003 || coverage < Level-1e-9 {
