@@ -47,6 +47,9 @@ func Open(path string) (*DB, error) {
 	}
 	if err != nil {
 		_ = bolt.Close()
+		if outOfSpace(err) {
+			return nil, &SpaceError{Path: path, Left: diskLeft(path), Err: bare(err)}
+		}
 		return nil, fmt.Errorf("store %q: %w", path, err)
 	}
 	_ = os.Remove(compactPath(path)) // of a process that ended while it compacted
