@@ -130,7 +130,7 @@ func TestBadRelays(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			left := watchLeft(t)
-			short := defaultLimits
+			short := *quick()
 			short.ready, short.global, short.warm = 3*time.Second, time.Second, 3*time.Second
 			if tt.name == "floods" {
 				short.ready = time.Minute
@@ -144,7 +144,7 @@ func TestBadRelays(t *testing.T) {
 			p, err := relay.Find(ctx, path, "")
 			var r *result.Result
 			if err == nil {
-				r, err = Run(ctx, planned(t, "duration=300ms", "pool=100", "drain=500ms"), p, Options{limits: &short})
+				r, err = Run(ctx, planned(t, "duration=150ms", "pool=20", "drain=300ms"), p, Options{limits: &short})
 			}
 			switch {
 			case tt.want == "" && err != nil:
@@ -153,9 +153,7 @@ func TestBadRelays(t *testing.T) {
 				t.Errorf("error %v\n%s\nwant %q", err, lastLog(r), tt.want)
 			}
 			if r != nil && tt.want == "" {
-				if l := result.LedgerOf(r); l.Total.Sends.Arrived != 30 {
-					t.Errorf("%+v, want 30 arrived", l.Total)
-				}
+				closed(t, r, result.LedgerOf(r), 30)
 			}
 			left()
 		})
@@ -169,12 +167,14 @@ func TestPortTaken(t *testing.T) {
 	}
 	defer l.Close()
 	left := watchLeft(t)
-	_, err = Run(t.Context(), planned(t), relay.Program{Form: relay.FormURL, URL: "http://127.0.0.1:1", Upstream: l.Addr().String()}, Options{})
+	_, err = Run(t.Context(), planned(t), relay.Program{Form: relay.FormURL, URL: "http://127.0.0.1:1", Upstream: l.Addr().String()}, Options{limits: quick()})
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("error %v, want the address in use", err)
 	}
 	left()
-	_, err = Run(t.Context(), planned(t), relay.Program{Form: relay.FormURL, URL: "http://127.0.0.1:1", Upstream: "127.0.0.1:0"}, Options{})
+	short := *quick()
+	short.warm = 500 * time.Millisecond
+	_, err = Run(t.Context(), planned(t), relay.Program{Form: relay.FormURL, URL: "http://127.0.0.1:1", Upstream: "127.0.0.1:0"}, Options{limits: &short})
 	if err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("error %v, want a refused connection", err)
 	}

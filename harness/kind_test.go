@@ -31,7 +31,7 @@ func testInjectedKind(t *testing.T, p relay.Program) {
 	kinds := append([]envelope.Kind{crash}, envelope.Kinds...)
 	plan := planned(t)
 	plan.Mix, plan.Pool = "crash=1,sessions=1", 200
-	r, err := Run(t.Context(), plan, p, Options{kinds: kinds})
+	r, err := Run(t.Context(), plan, p, Options{kinds: kinds, limits: quick()})
 	if err != nil {
 		t.Fatalf("%v\n%s", err, lastLog(r))
 	}

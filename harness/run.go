@@ -67,10 +67,11 @@ type limits struct {
 	warm   time.Duration // then to settled warm-up, with progress
 	idle   time.Duration // the idle window
 	grace  time.Duration // from SIGTERM to SIGKILL
+	rounds int           // of the calibration
 }
 
 var defaultLimits = limits{ready: 60 * time.Second, global: 30 * time.Second, warm: 30 * time.Second,
-	idle: 500 * time.Millisecond, grace: 10 * time.Second}
+	idle: 500 * time.Millisecond, grace: 10 * time.Second, rounds: calibrateRounds}
 
 // ErrRelayDied is in the error of a run whose relay ended by itself.
 var ErrRelayDied = errors.New("the relay ended by itself")
@@ -221,7 +222,7 @@ func (x *run) check(ctx context.Context) error {
 		}
 	}
 	x.agent = newThrough(len(x.kinds))
-	x.res.CalibrationBefore = calibrate(ctx)
+	x.res.CalibrationBefore = calibrate(ctx, x.limits.rounds)
 	return nil
 }
 
@@ -439,7 +440,7 @@ func (x *run) finish() {
 	}
 	if x.tally != nil {
 		x.join()
-		x.res.CalibrationAfter = calibrate(context.Background())
+		x.res.CalibrationAfter = calibrate(context.Background(), x.limits.rounds)
 	}
 	x.res.Ended = time.Now().UTC()
 }
