@@ -2,15 +2,21 @@ package commands
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/adrg/xdg"
 
+	"relaybench/commands/table"
+	"relaybench/harness/relay"
 	"relaybench/store"
 )
 
@@ -27,14 +33,34 @@ type Config struct {
 // Bench is what all clients of a store share: the store and the queue.
 type Bench struct {
 	config Config
-	mu     sync.Mutex
-	db     *store.DB // nil until it is first needed
+	queue  *queue
+
+	mu      sync.Mutex
+	db      *store.DB               // nil until it is first needed
+	aliases map[string]string       // by name; nil until they are first needed
+	stop    context.CancelCauseFunc // nil before Start
+	joined  sync.WaitGroup
 }
 
 // NewBench is a bench. Its store is opened when a command first needs it, or by Open.
-func NewBench(c Config) *Bench { return &Bench{config: c} }
+func NewBench(c Config) *Bench { return &Bench{config: c, queue: newQueue()} }
 
-// Open opens the store now. Its error is a [store.HeldError] where another process holds it.
+// HeldError says that another process holds the store.
+type HeldError = store.HeldError
+
+// Path is the file of the store, whether or not it is open or there.
+func (b *Bench) Path() (string, error) {
+	if b.config.DB != "" {
+		return b.config.DB, nil
+	}
+	path, err := dataFile("relaybench.db")
+	if err != nil {
+		return "", fmt.Errorf("store: %w", err)
+	}
+	return path, nil
+}
+
+// Open opens the store now. Its error is a *[HeldError] where another process holds it.
 func (b *Bench) Open() error {
 	_, err := b.open()
 	return err
@@ -43,16 +69,76 @@ func (b *Bench) Open() error {
 // Start starts what runs the jobs of the queue, one after another, until ctx
 // ends: then the one that runs is stopped with ctx's cause, and no other is
 // begun. Without it no queued command is ever done. Close waits for it.
-func (b *Bench) Start(ctx context.Context) {}
+func (b *Bench) Start(ctx context.Context) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ctx, b.stop = context.WithCancelCause(ctx)
+	b.queue.start()
+	b.joined.Go(func() { b.queue.work(ctx) })
+}
+
+// Kill ends at once the relay of the job that runs, once that is being stopped: it does what [Session.Kill] does for its client.
+func (b *Bench) Kill() {
+	if j := b.queue.current(); j != nil {
+		b.queue.end(j)
+	}
+}
 
 // News are lines to say when relaybench starts: which job was interrupted when
 // it last ended, and which were waiting then. Nothing is run again. Each is
 // told once, so that what was told is gone; it opens the store.
-func (b *Bench) News() []string { return nil }
+func (b *Bench) News() []string {
+	db, err := b.open()
+	if err != nil {
+		return nil // as every command will say
+	}
+	left, err := b.queue.news(db)
+	var lines []string
+	for _, k := range left[:min(len(left), mostNews)] {
+		said := "was waiting"
+		if k.State == Running {
+			said = "was interrupted"
+		}
+		lines = append(lines, table.Clean(fmt.Sprintf("j%d of %s %s when relaybench last ended, and is not run again: %s (%s since %s)",
+			k.Number, k.Owner, said, k.Line, k.State, k.Since.Local().Format(time.DateTime))))
+	}
+	if more := len(left) - mostNews; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %s more", count(more)))
+	}
+	if err != nil {
+		lines = append(lines, table.Clean(fmt.Sprintf("this will be said again, for the store does not forget it: %v", err)))
+	}
+	return lines
+}
+
+// mostNews is of how many jobs there is news at most.
+const mostNews = 10
 
 // Banner is what a person reads first: three lines, of the version, the store,
 // the relay in use, and what to type. It opens the store.
-func (b *Bench) Banner() []string { return nil }
+func (b *Bench) Banner() []string {
+	version, revision := Version()
+	if version == "" {
+		version = "of unknown version"
+	}
+	if revision != "" {
+		version += " (" + revision[:min(12, len(revision))] + ")"
+	}
+	what := "the store could not be opened"
+	ref := reference{What: relay.FormStandIn}
+	db, err := b.open()
+	if err == nil {
+		what = db.Path()
+		if last, ok, err := b.lastRelay(); err == nil && ok {
+			ref = last
+		}
+	}
+	return []string{
+		"relaybench " + version + " load-tests Sentry's Relay; reports are in " + table.Clean(what),
+		"relay in use: " + table.Clean(ref.What) + " (relay use says more, relay use PATH takes another)",
+		"type help for the commands; to begin: test 10s --rate 200",
+	}
+}
 
 // open opens the store, once.
 func (b *Bench) open() (*store.DB, error) {
@@ -61,12 +147,9 @@ func (b *Bench) open() (*store.DB, error) {
 	if b.db != nil {
 		return b.db, nil
 	}
-	path := b.config.DB
-	if path == "" {
-		var err error
-		if path, err = dataFile("relaybench.db"); err != nil {
-			return nil, fmt.Errorf("store: %w", err)
-		}
+	path, err := b.Path()
+	if err != nil {
+		return nil, err
 	}
 	db, err := store.Open(path)
 	if err != nil {
@@ -74,6 +157,13 @@ func (b *Bench) open() (*store.DB, error) {
 	}
 	b.db = db
 	return db, nil
+}
+
+// opened says whether the store is open.
+func (b *Bench) opened() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.db != nil
 }
 
 // dataFile is a file in relaybench's folder under the user's data folder; the folder is made.
@@ -89,8 +179,9 @@ func dataFile(name string) (string, error) {
 }
 
 // Close stops the job that runs, waits for what Start started, and closes the
-// store, if it was opened.
+// store, if it was opened. Jobs that wait are not begun.
 func (b *Bench) Close() error {
+	b.end()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.db == nil {
@@ -102,4 +193,28 @@ func (b *Bench) Close() error {
 		return fmt.Errorf("close the store: %w", err)
 	}
 	return nil
+}
+
+// end stops the job that runs, and waits for what Start started.
+func (b *Bench) end() {
+	b.mu.Lock()
+	stop := b.stop
+	b.mu.Unlock()
+	if stop != nil {
+		stop(fmt.Errorf("%w: relaybench ends", ErrInterrupted))
+		b.joined.Wait()
+	}
+}
+
+// fault is the error of a panic, which is called while it is recovered from.
+// Where it was goes to the log, under a number that the error has.
+func (b *Bench) fault(panicked any) error {
+	id := strings.ToLower(rand.Text()[:6])
+	stack := strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")
+	t := &told{error: fmt.Errorf("internal error %s: %v", id, panicked), hint: "this is a fault of relaybench: please report it with the lines above", detail: stack}
+	if b.config.Log != nil {
+		t.detail, t.hint = nil, "this is a fault of relaybench: please report it, with what its log has of "+id
+		fmt.Fprintf(b.config.Log, "%s internal error %s: %v\n  %s\n", time.Now().Format(time.RFC3339), id, panicked, strings.Join(stack, "\n  "))
+	}
+	return t
 }

@@ -35,6 +35,16 @@ var codes = []struct {
 	{Fine, "fine, not worse, better"},
 }
 
+// codeHelp is what a code means.
+func codeHelp(code Code) string {
+	for _, c := range codes {
+		if c.code == code {
+			return c.help
+		}
+	}
+	return ""
+}
+
 // Gravest is the graver of two codes: what a process ends with that had both.
 func Gravest(a, b Code) Code {
 	for _, c := range codes {
@@ -78,6 +88,7 @@ type told struct {
 	hint   string
 	detail []string
 	usage  bool // typed wrongly
+	code   Code // if it is not to be found otherwise
 }
 
 func (t *told) Unwrap() error { return t.error }
@@ -109,6 +120,9 @@ func failure(c *command, err error) *Failure {
 				f.Usage = c.usage()
 			}
 		}
+	}
+	if errors.As(err, &t) && t.code != Fine {
+		f.Code = t.code
 	}
 	if errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled) {
 		f.Code = Interrupted

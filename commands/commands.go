@@ -16,54 +16,65 @@ import (
 // code counts where there is no error.
 type work func(ctx context.Context, args []string) (Code, error)
 
+// prepare checks what was typed for a queued command, when it is queued, and says what it is to do in its turn.
+type prepare func(ctx context.Context, args []string) (task, error)
+
 // arg is a positional argument of a command.
 type arg struct {
 	name     string // in usage lines: DURATION
 	help     string // one line
 	optional bool
-	many     bool // the last one: as many as there are
+	many     bool   // the last one: as many as there are
+	path     names  // it may be a path: see the gate; nil: it is none
+	values   values // for completion; nil: nothing is offered beside paths
 }
 
 // command is the record of a command: all else that is known of it (parsing,
 // help, usage errors, the README check) is computed from it.
 type command struct {
 	name     string // of one word or two: "test", "relay use"
+	group    string // of commands, under which help lists it
 	summary  string // one line
 	detail   string // what help COMMAND says beside it
 	args     []arg
 	examples []string // lines that parse
-	queued   bool     // takes the machine: in a queue with all others that do
 	store    bool     // needs the store
 	table    bool     // prints what --json and --csv can have too
 	line     bool     // its arguments are a line: flags after the first are that line's
+	rest     bool     // its last argument is the rest of the line as it was typed, to its end: it stands first in its line
 	// setup binds the command's flags and gives what does it. It is called
 	// afresh for each line, so that no flag survives its line.
 	setup func(*Session, *pflag.FlagSet) work
+	// queue is there instead of setup where the command takes the machine: in a queue with all others that do.
+	queue func(*Session, *pflag.FlagSet) prepare
 	// explain is setup for a command that says what it would do instead; nil where there is no such.
 	explain func(*Session, *pflag.FlagSet) work
 }
 
-// commandTable is the table of commands, in the order in which help lists them.
+// commandTable is the table of commands, in the order in which help lists them, group by group.
 func commandTable() []command {
-	return []command{
-		testCommand,
-		explainCommand(),
-		reportsCommand,
-		showCommand,
-		diffCommand,
-		deleteCommand,
-		relayUseCommand,
-		statusCommand,
-		dumpCommand,
-		dbInfoCommand,
-		dbCheckCommand,
-		dbCompactCommand,
-		dbBackupCommand,
-		dbImportCommand,
-		helpCommand(),
-		quitCommand("quit"),
-		quitCommand("exit"),
+	var all []command
+	group := func(name string, commands ...command) {
+		for _, c := range commands {
+			c.group = name
+			all = append(all, c)
+		}
 	}
+	group("run", testCommand, explainCommand(), relayUseCommand)
+	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
+	group("reports", reportsCommand, showCommand, diffCommand, deleteCommand)
+	group("store", dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dbImportCommand, dumpCommand)
+	group("shell", defineCommand(), setCommand, nameCommand, historyCommand, helpCommand(), quitCommand("quit"), quitCommand("exit"))
+	return all
+}
+
+// brief is how the command is typed, without its flags.
+func (c *command) brief() string {
+	parts := []string{c.name}
+	for _, a := range c.args {
+		parts = append(parts, a.usage())
+	}
+	return strings.Join(parts, " ")
 }
 
 // usage is the line that says how the command is typed.
@@ -99,13 +110,28 @@ func (c *command) flags(s *Session) *pflag.FlagSet {
 	return fs
 }
 
+// arg is the record of an argument by its number; c takes that many.
+func (c *command) arg(i int) arg { return c.args[min(i, len(c.args)-1)] }
+
 // bind makes the command's flag set, and what does it once that is parsed.
 func (c *command) bind(s *Session) (*pflag.FlagSet, work) {
 	fs := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
 	fs.SortFlags = false
 	fs.Usage = func() {} // --help is a help of ours
 	fs.SetInterspersed(!c.line)
-	do := c.setup(s, fs)
+	var do work
+	if c.queue == nil {
+		do = c.setup(s, fs)
+	} else {
+		prepared := c.queue(s, fs)
+		do = func(ctx context.Context, args []string) (Code, error) {
+			t, err := prepared(ctx, args)
+			if err != nil {
+				return Fine, err
+			}
+			return s.enqueue(ctx, c, t)
+		}
+	}
 	if c.table {
 		fs.Bool("json", false, "print JSON")
 		fs.Bool("csv", false, "print CSV")

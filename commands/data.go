@@ -144,7 +144,7 @@ var dbBackupCommand = command{
 	summary: "copy the store, also while it is in use",
 	detail: `The copy is whole, as of one moment, and is a store itself: -db FILE. A file that is there is
 not replaced.`,
-	args:     []arg{{name: "FILE", help: "the copy, a new file"}},
+	args:     []arg{{name: "FILE", help: "the copy, a new file", path: anyPath}},
 	examples: []string{"db backup reports-2026-11-30.db"},
 	store:    true,
 	table:    true,
@@ -178,7 +178,7 @@ var dbImportCommand = command{
 	summary: "bring in a report that could not be saved in its time",
 	detail: `FILE is what a test named that could not save its report. It keeps its id. To import it again
 adds nothing; where another report has its id, nothing is changed and the exit code is 4.`,
-	args:     []arg{{name: "FILE", help: "the file of a report"}},
+	args:     []arg{{name: "FILE", help: "the file of a report", path: anyPath}},
 	examples: []string{"db import relaybench-20261130-164502-3f9a1c.report"},
 	store:    true,
 	table:    true,

@@ -18,7 +18,7 @@ var deleteCommand = command{
 	summary: "remove reports from the store, for good",
 	detail: `It asks at a terminal; elsewhere --yes is needed. Where one of several is not there, none is
 removed. db compact gives back the space.`,
-	args:     []arg{{name: "REPORT", help: reportHelp, many: true}},
+	args:     []arg{{name: "REPORT", help: reportHelp, many: true, values: reportValues}},
 	examples: []string{"delete last", "delete 20261130-164502-3f9a1c last-1 --yes"},
 	store:    true,
 	table:    true,

@@ -16,7 +16,7 @@ var diffCommand = command{
 	detail: `The variables that differ, then the metrics that do, with the change in % from the first to
 the second. Two runs tell nothing about two builds: the same build run twice differs too, and a
 machine drifts by more than most changes make.`,
-	args:     []arg{{name: "REPORT", help: reportHelp}, {name: "OTHER", help: "likewise"}},
+	args:     []arg{{name: "REPORT", help: reportHelp, values: reportValues}, {name: "OTHER", help: "likewise", values: reportValues}},
 	examples: []string{"diff last-1 last"},
 	store:    true,
 	table:    true,

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -29,9 +29,11 @@ func (s *Session) Do(ctx context.Context, text string, failed func(*Failure) (go
 		code = Gravest(code, f.Code)
 		return failed(f) && ctx.Err() == nil
 	}
-	all, err := line.Split(text)
+	s.remember(text)
+	s.undefined = nil
+	all, err := s.split(text)
 	if err != nil {
-		f := failure(nil, usageError(err, ""))
+		f := failure(nil, err)
 		f.JSON = s.format == JSON
 		return f.Code, failed(f)
 	}
@@ -51,40 +53,89 @@ func (s *Session) Do(ctx context.Context, text string, failed func(*Failure) (go
 	return code, ctx.Err() == nil
 }
 
+// split is the commands of a line, with definitions expanded.
+func (s *Session) split(text string) ([][]string, error) {
+	if words := s.whole(text); words != nil {
+		return [][]string{words}, nil
+	}
+	all, err := line.Split(text)
+	if err != nil {
+		return nil, usageError(err, "")
+	}
+	for _, words := range all {
+		if c, _, err := lookup(s.commands, words); err == nil && c.rest {
+			return nil, usageError(fmt.Errorf("%s stands first in its line: what follows is its own, to the line's end", c.name), "")
+		}
+	}
+	if all, err = line.Expand(all, s.alias); err != nil {
+		return nil, usageError(err, "define NAME shows what a name stands for")
+	}
+	return all, nil
+}
+
+// whole is the words of a line that is one command to its end, the last of
+// them as it was typed; nil where the line is none of that sort.
+func (s *Session) whole(text string) []string {
+	name, after := line.First(text)
+	i := slices.IndexFunc(s.commands, func(c command) bool { return c.rest && c.name == name })
+	if i < 0 || len(text) > line.Max {
+		return nil
+	}
+	words := []string{name}
+	for n := len(s.commands[i].args) - 1; n > 0; {
+		w, rest := line.First(after)
+		if w == "" {
+			break
+		}
+		words, after = append(words, w), rest
+		if !strings.HasPrefix(w, "-") {
+			n--
+		}
+	}
+	if raw := strings.TrimSpace(after); raw != "" && raw[0] != '#' {
+		words = append(words, raw)
+	}
+	return words
+}
+
 // command runs one command. A panic in it is an error of its own, and harms nothing else.
 func (s *Session) command(ctx context.Context, words []string) (code Code, f *Failure) {
-	format := s.format
-	defer func() { s.format = format }()
-	var c *command
-	fail := func(err error) (Code, *Failure) {
+	defer func() { s.format = s.client.Format }()
+	c, rest, err := lookup(s.commands, words)
+	if err != nil && s.undefined != nil { // it may be a definition's name
+		err = hinted(err, "definitions cannot be looked up: "+s.undefined.Error())
+	}
+	if err == nil {
+		s.typed = line.Join(words)
+		code, err = s.guarded(func() (Code, error) {
+			do, args, err := s.parse(c, rest)
+			if err != nil {
+				return Fine, err
+			}
+			if c.store {
+				if _, err := s.bench.open(); err != nil {
+					return Fine, err
+				}
+			}
+			return do(ctx, args)
+		})
+	}
+	if err != nil {
 		f := failure(c, err)
 		f.JSON = s.format == JSON
 		return f.Code, f
 	}
+	return code, nil
+}
+
+// guarded makes of a panic an error.
+func (s *Session) guarded(do func() (Code, error)) (code Code, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			code, f = fail(&told{error: fmt.Errorf("internal error: %v", r), hint: "this is a fault of relaybench: please report it with the lines above",
-				detail: strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")})
+			code, err = Fine, s.bench.fault(r)
 		}
 	}()
-	c, rest, err := lookup(s.commands, words)
-	if err != nil {
-		return fail(err)
-	}
-	do, args, err := s.parse(c, rest)
-	if err != nil {
-		return fail(err)
-	}
-	if c.store {
-		if _, err := s.bench.open(); err != nil {
-			return fail(err)
-		}
-	}
-	code, err = do(ctx, args)
-	if err != nil {
-		return fail(err)
-	}
-	return code, nil
+	return do()
 }
 
 // lookup finds the command that words name, and gives the words after its name.
@@ -156,7 +207,7 @@ func (s *Session) parse(c *command, words []string) (work, []string, error) {
 	case len(args) > most:
 		return nil, nil, usageError(fmt.Errorf("%q is one word too many", args[most]), "")
 	}
-	return do, args, nil
+	return do, args, s.gate(c, fs, args)
 }
 
 // secondDashes gives each whole long name its second dash: pflag takes -json

@@ -98,7 +98,7 @@ func TestDo(t *testing.T) {
 		{line: "one x -n a", errs: []string{`one: --number: `}, code: Usage},
 		{line: "one x --json --csv", errs: []string{`one: --json and --csv at once`}, code: Usage},
 		{line: "one 'x", errs: []string{`quote ' is not closed: 'x`}, code: Usage},
-		{line: "break; one x", errs: []string{`break: internal error: broken|please report`}, code: CouldNot},
+		{line: "break; one x", errs: []string{`break: internal error |: broken|please report`}, code: CouldNot},
 		{line: "fail; one x", errs: []string{`fail: nothing works`}, code: CouldNot},
 		{line: "unfit; onne x; one x", errs: []string{`unknown command`}, code: Usage},
 	} {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"relaybench/commands/line"
 	"relaybench/commands/table"
 	"relaybench/harness"
 	"relaybench/harness/plan"
@@ -18,32 +19,84 @@ import (
 // explainCommand is made by a function, for it looks into the table that it stands in.
 func explainCommand() command {
 	return command{
-		name:     "explain",
-		summary:  "what a test would do, without doing it",
-		args:     []arg{{name: "LINE", help: "a test with its flags", many: true}},
-		examples: []string{"explain test 10s --rate 200,500 --mix each"},
+		name:    "explain",
+		summary: "what a line would do, without doing it",
+		detail: `Of a test: which runs it makes, in which order, and about how long they take. Where the line
+begins with what define has defined: the commands that it stands for. A line with ; in it is one
+in quotes.`,
+		args:     []arg{{name: "LINE", help: "a test with its flags, or any other command", many: true}},
+		examples: []string{"explain test 10s --rate 200,500 --mix each", "explain 'do ; do main perf/ua-prefilter'"},
 		store:    true,
 		table:    true,
 		line:     true,
 		setup: func(s *Session, _ *pflag.FlagSet) work {
-			return func(ctx context.Context, args []string) (Code, error) {
-				c, rest, err := lookup(s.commands, args)
-				if err != nil {
-					return Fine, err
-				}
-				if c.explain == nil {
-					return Fine, usageError(fmt.Errorf("%s makes no run", c.name), "explain takes a test, as in explain test 10s --rate 200")
-				}
-				explained := *c
-				explained.setup = c.explain
-				do, args, err := s.parse(&explained, rest)
-				if err != nil {
-					return Fine, fmt.Errorf("%s: %w", c.name, err)
-				}
-				return do(ctx, args)
-			}
+			return func(ctx context.Context, args []string) (Code, error) { return s.explainLine(ctx, args) }
 		},
 	}
+}
+
+// explainLine says what the commands of a line are, and what each would do.
+func (s *Session) explainLine(ctx context.Context, words []string) (Code, error) {
+	all := [][]string{words}
+	if len(words) == 1 { // in quotes
+		var err error
+		if all, err = line.Split(words[0]); err != nil {
+			return Fine, usageError(err, "")
+		}
+	}
+	expanded, err := line.Expand(all, s.alias)
+	if err != nil {
+		return Fine, usageError(err, "define NAME shows what a name stands for")
+	}
+	plain := len(all) == 1 && len(expanded) == 1 && slices.Equal(all[0], expanded[0])
+	if c, rest, err := lookup(s.commands, words); plain && err == nil && c.explain != nil {
+		return s.explainCommand(ctx, c, rest)
+	}
+	if s.format != Text {
+		t := &table.Table{Columns: []table.Column{{Key: "line"}}}
+		for _, words := range expanded {
+			t.Add(table.Text(line.Join(words)))
+		}
+		return Fine, s.print(t)
+	}
+	for _, words := range expanded {
+		if err := s.printf("%s\n", table.Clean(line.Join(words))); err != nil {
+			return Fine, err
+		}
+	}
+	code := Fine
+	for _, words := range expanded {
+		c, rest, err := lookup(s.commands, words)
+		if err != nil {
+			return code, err
+		}
+		if c.explain != nil {
+			if err := s.printf("\n%s\n", table.Clean(line.Join(words))); err != nil {
+				return code, err
+			}
+		}
+		one, err := s.explainCommand(ctx, c, rest)
+		if code = Gravest(code, one); err != nil {
+			return code, err
+		}
+	}
+	return code, nil
+}
+
+// explainCommand says what one command would do, if there is something to say; its error is what typing it would be told.
+func (s *Session) explainCommand(ctx context.Context, c *command, rest []string) (Code, error) {
+	explained := *c
+	if c.explain != nil {
+		explained.setup, explained.queue = c.explain, nil
+	}
+	do, args, err := s.parse(&explained, rest)
+	if err != nil {
+		return Fine, fmt.Errorf("%s: %w", c.name, err)
+	}
+	if c.explain == nil {
+		return Fine, nil
+	}
+	return do(ctx, args)
 }
 
 // explain says which runs would be made, in which order, and how long they take.

@@ -17,7 +17,7 @@ func helpCommand() command {
 	return command{
 		name:     "help",
 		summary:  "what there is, and how a command is typed",
-		args:     []arg{{name: "COMMAND|TOPIC", help: "a command's name, or a topic", optional: true, many: true}},
+		args:     []arg{{name: "COMMAND|TOPIC", help: "a command's name, or a topic", optional: true, many: true, values: helpValues}},
 		examples: []string{"help", "help test", "help marks"},
 		setup: func(s *Session, _ *pflag.FlagSet) work {
 			return func(_ context.Context, args []string) (Code, error) {
@@ -66,23 +66,26 @@ func helpCommand() command {
 func (s *Session) help() error {
 	var b strings.Builder
 	b.WriteString("relaybench load-tests Sentry's Relay on its own, and accounts for every item that it sends.\n\n")
-	commands := listing()
+	list := &table.Table{Columns: []table.Column{{}, {}, {Wrap: true}}}
+	group := ""
 	for i := range s.commands {
 		c := &s.commands[i]
-		commands.Add(table.Text("  "+c.usage()), table.Text(c.summary))
-	}
-	if err := commands.Text(&b, s.width()); err != nil {
-		return err
-	}
-	b.WriteString("\nhelp COMMAND says more; help TOPIC, of these topics:\n")
-	list := listing()
-	for _, t := range topics() {
-		list.Add(table.Text("  "+t.name), table.Text(t.summary))
+		head := c.group
+		if head == group {
+			head = ""
+		}
+		group = c.group
+		list.Add(table.Text(head), table.Text(c.brief()), table.Text(c.summary))
 	}
 	if err := list.Text(&b, s.width()); err != nil {
 		return err
 	}
-	b.WriteString("\nto begin: test 10s --rate 200\n")
+	var names []string
+	for _, t := range topics() {
+		names = append(names, t.name)
+	}
+	b.WriteString("\n" + s.wrap("help COMMAND says more, with flags and examples. help TOPIC, of: "+strings.Join(names, ", ")+".") + "\n")
+	b.WriteString("To begin: test 10s --rate 200\n")
 	return s.printf("%s", b.String())
 }
 

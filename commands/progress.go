@@ -52,9 +52,9 @@ func coarse(d time.Duration) string {
 }
 
 // startProgress starts telling the client's Notes of a run whose load lasts
-// so long. Close it when the run has ended. Where output is for a program,
-// only a terminal is told.
-func startProgress(c Client, load time.Duration, format Format, where place) *progress {
+// so long, and goes, which may be nil and must not block, of each line. Close it when the run has ended. Where
+// output is for a program, only a terminal is told.
+func startProgress(c Client, load time.Duration, format Format, where place, goes func(line string)) *progress {
 	p := &progress{events: make(chan any, 64)}
 	out := c.Notes
 	if out == nil || format != Text && c.Live == 0 {
@@ -63,7 +63,7 @@ func startProgress(c Client, load time.Duration, format Format, where place) *pr
 	tick := time.NewTicker(progressEvery)
 	p.joined.Go(func() {
 		defer tick.Stop()
-		tell(p.events, tick.C, out, c.Live, load, where)
+		tell(p.events, tick.C, out, c.Live, load, where, goes)
 	})
 	return p
 }
@@ -88,14 +88,18 @@ func (p *progress) Close() {
 }
 
 // tell writes events until they end: on a terminal (width is not 0) each, in one line that is
-// written over and cleared at the end; elsewhere the newest at each tick.
-func tell(events <-chan any, tick <-chan time.Time, out io.Writer, width int, load time.Duration, where place) {
+// written over and cleared at the end; elsewhere the newest at each tick. goes hears each.
+func tell(events <-chan any, tick <-chan time.Time, out io.Writer, width int, load time.Duration, where place, goes func(string)) {
+	if goes == nil {
+		goes = func(string) {}
+	}
 	var step, now string
 	var last result.Sample
 	for {
 		select {
 		case e, ok := <-events:
 			if !ok {
+				goes("")
 				if width > 0 {
 					fmt.Fprint(out, "\r\x1b[K")
 				}
@@ -111,6 +115,7 @@ func tell(events <-chan any, tick <-chan time.Time, out io.Writer, width int, lo
 				now = progressLine(last, e, load, where)
 				last = e
 			}
+			goes(now)
 			if width > 0 {
 				fmt.Fprintf(out, "\r\x1b[K%s", fitted(now, width))
 			}

@@ -40,7 +40,7 @@ func toldOf(width int) string {
 	events, tick, done := make(chan any), make(chan time.Time), make(chan struct{})
 	go func() {
 		defer close(done)
-		tell(events, tick, &out, width, 3*time.Second, place{})
+		tell(events, tick, &out, width, 3*time.Second, place{}, nil)
 	}()
 	for _, e := range []any{harness.StepReady, harness.StepLoad, samples[0], samples[1]} {
 		events <- e
@@ -79,7 +79,7 @@ func (s stuck) Write(p []byte) (int, error) { <-s.may; return len(p), nil }
 // A reader that does not read does not hold up the run.
 func TestProgressNeverBlocks(t *testing.T) {
 	out := stuck{make(chan struct{})}
-	p := startProgress(Client{Notes: out, Live: 80}, time.Minute, Text, place{})
+	p := startProgress(Client{Notes: out, Live: 80}, time.Minute, Text, place{}, nil)
 	for range 10_000 {
 		p.Step(harness.StepLoad)
 		p.Sample(samples[0])
@@ -96,14 +96,14 @@ func TestProgressBesideJSON(t *testing.T) {
 		silent bool
 	}{{Text, 80, false}, {JSON, 80, false}, {JSON, 0, true}, {CSV, 0, true}} {
 		var out strings.Builder
-		p := startProgress(Client{Notes: &out, Live: tt.live}, time.Minute, tt.format, place{})
+		p := startProgress(Client{Notes: &out, Live: tt.live}, time.Minute, tt.format, place{}, nil)
 		p.Step(harness.StepLoad)
 		p.Close()
 		if got := out.Len() == 0; got != tt.silent {
 			t.Errorf("format %d, width %d: wrote %q", tt.format, tt.live, out.String())
 		}
 	}
-	p := startProgress(Client{}, time.Minute, Text, place{})
+	p := startProgress(Client{}, time.Minute, Text, place{}, nil)
 	p.Step(harness.StepLoad)
 	p.Close()
 }
@@ -134,7 +134,7 @@ func TestPlaceInALine(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var out strings.Builder
-	p := startProgress(Client{Notes: &out, Live: 80}, time.Minute, Text, rounds)
+	p := startProgress(Client{Notes: &out, Live: 80}, time.Minute, Text, rounds, nil)
 	p.Step(harness.StepReady)
 	p.Close()
 	if want := "3/12 round 2/3, 1m40s left  ready …"; !strings.Contains(out.String(), want) {

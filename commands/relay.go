@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -26,7 +27,7 @@ var relayUseCommand = command{
              machine's harness can do
   last       the one that was used last
 The relay is remembered in the store, and is looked at again whenever a test starts.`,
-	args:     []arg{{name: "WHAT", help: "stand-in, none, last, the path of a binary, or a URL", optional: true}},
+	args:     []arg{{name: "WHAT", help: "stand-in, none, last, the path of a binary, or a URL", optional: true, path: relayPath, values: fixedValues(relay.FormStandIn, relay.FormNone, lastUsed)}},
 	examples: []string{"relay use stand-in", "relay use ~/relay/target/release/relay", "relay use http://127.0.0.1:3000 --upstream 127.0.0.1:9100", "relay use"},
 	store:    true,
 	table:    true,
@@ -57,9 +58,64 @@ The relay is remembered in the store, and is looked at again whenever a test sta
 	},
 }
 
+// reference is a relay as it was named: it is found when it is used.
+type reference struct {
+	What     string `json:"what"`
+	Upstream string `json:"upstream,omitempty"`
+}
+
+// form is that of the relay, as [relay.Find] would have it.
+func (r reference) form() string {
+	switch {
+	case r.What == relay.FormStandIn || r.What == relay.FormNone:
+		return r.What
+	case strings.Contains(r.What, "://"):
+		return relay.FormURL
+	}
+	return relay.FormPath
+}
+
+// relaySetting is the name under which the store keeps the relay last used.
+const relaySetting = "relay"
+
+// lastRelay is the relay that the store knows; ok is false where none was used yet.
+func (b *Bench) lastRelay() (r reference, ok bool, err error) {
+	db, err := b.open()
+	if err != nil {
+		return r, false, err
+	}
+	text, ok, err := db.Setting(relaySetting)
+	if err != nil || !ok {
+		return r, false, err
+	}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		return r, false, fmt.Errorf("relay last used: %w", err)
+	}
+	return r, true, nil
+}
+
+// inUse is the relay that the session uses: what it said itself, else the last
+// one that the store knows, else the stand-in.
+func (s *Session) inUse() (reference, error) {
+	if s.relay == nil {
+		r, ok, err := s.bench.lastRelay()
+		if err != nil {
+			return r, err
+		}
+		if !ok {
+			r.What = relay.FormStandIn
+		}
+		s.relay = &r // what another client uses from now on is that one's
+	}
+	return *s.relay, nil
+}
+
+// lastUsed stands for the relay that was used last.
+const lastUsed = "last"
+
 // named is the reference that was typed.
 func (s *Session) named(what, upstream string) (reference, error) {
-	if what != "last" {
+	if what != lastUsed {
 		return reference{What: what, Upstream: upstream}, nil
 	}
 	ref, ok, err := s.bench.lastRelay()

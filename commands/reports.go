@@ -29,7 +29,7 @@ var reportsCommand = command{
 	detail: `FILTER is NAME OP VALUE in one word, with one of = != < <= > >= ~ (contains): rate>=200,
 mix=errors, relay-branch~perf, http.encoding=zstd, report-date>2h, unaccounted>0. Quote it
 where the shell would take < and > for itself. All of several must hold. help filters says more.`,
-	args:     []arg{{name: "FILTER", help: "a condition on a variable or headline metric", optional: true, many: true}},
+	args:     []arg{{name: "FILTER", help: "a condition on a variable or headline metric", optional: true, many: true, values: filterValues}},
 	examples: []string{"reports", "reports mix=errors 'rate>=200' -n all", "reports relay-branch=main -n 168h --json"},
 	store:    true,
 	table:    true,

@@ -89,6 +89,7 @@ func (r *runner) series(ctx context.Context, q *series) (Code, error) {
 			return code, q.toGo(context.Cause(ctx), i)
 		}
 		p := q.cells[t.cell]
+		r.s.expect(q.yet(i, beside.took))
 		where := place{}
 		if q.many() {
 			in.Position, in.Round = i+1, t.round
@@ -122,9 +123,14 @@ func (r *runner) series(ctx context.Context, q *series) (Code, error) {
 	return code, nil
 }
 
+// yet is how long a turn and those after it take, whose runs take beside their loads so long.
+func (q *series) yet(turn int, beside time.Duration) time.Duration {
+	return q.load(q.turns[turn:]) + time.Duration(len(q.turns)-turn)*beside
+}
+
 // at is the place of a turn of a series, whose runs take beside their loads so long.
 func (s *Session) at(q *series, turn int, beside time.Duration) place {
-	ends := time.Now().Add(q.load(q.turns[turn:]) + time.Duration(len(q.turns)-turn)*beside)
+	ends := time.Now().Add(q.yet(turn, beside))
 	return place{run: turn + 1, of: len(q.turns), round: q.turns[turn].round, rounds: q.rounds,
 		left: func() time.Duration { return time.Until(ends) }}
 }
@@ -170,7 +176,7 @@ func (r *runner) run(ctx context.Context, p plan.Plan, in result.Series, where p
 	report := &store.Report{Plan: p.Record(), Provenance: s.provenance(ctx, r.program)}
 	report.Provenance.ConfigText, report.Provenance.Series = p.ConfigText, in
 
-	tell := startProgress(s.client, p.Duration, s.format, where)
+	tell := startProgress(s.client, p.Duration, s.format, where, s.goes)
 	var runErr error
 	report.Result, runErr = harness.Run(ctx, p, r.program, harness.Options{Observer: tell, Kill: s.client.Kill})
 	var saveErr error

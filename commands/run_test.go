@@ -22,6 +22,12 @@ func session(db *store.DB, out *strings.Builder) *Session {
 	return b.NewSession(Client{Out: out, Width: 100})
 }
 
+// started starts the queue of a session's bench, for a test.
+func started(t *testing.T, s *Session) {
+	s.bench.Start(context.Background())
+	t.Cleanup(s.bench.end)
+}
+
 // do runs a line and gives the code, and all that it says: what is printed, then failures.
 func do(t *testing.T, s *Session, out *strings.Builder, text string) (Code, string) {
 	t.Helper()
@@ -92,6 +98,7 @@ func TestResumeRuns(t *testing.T) {
 	db := storetest.Open(t)
 	var out strings.Builder
 	s := session(db, &out)
+	started(t, s)
 	do(t, s, &out, "relay use none")
 	const line = "test 300ms --rate 20,40 --mix sessions --pool 10 --connections 1 --resume"
 	save := func(rate string) {
@@ -139,6 +146,7 @@ func TestListThatIsStopped(t *testing.T) {
 	db := storetest.Open(t)
 	var out strings.Builder
 	s := session(db, &out)
+	started(t, s)
 	do(t, s, &out, "relay use none")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	runs := 0

@@ -5,14 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
-
-	"github.com/spf13/pflag"
+	"sync/atomic"
 
 	"relaybench/commands/table"
-	"relaybench/harness/relay"
 )
 
 // Format is a form of output.
@@ -53,40 +48,79 @@ type Client struct {
 	Kill <-chan struct{}
 }
 
-// Session is one client's: what it said stays here. It is not safe for concurrent use.
+// Session is one client's: what it said stays here. Its methods are called by
+// one goroutine at a time, where they do not say otherwise.
 type Session struct {
-	bench    *Bench
-	client   Client
-	format   Format
-	commands []command
-	relay    *reference // nil: nothing was said yet
-	done     bool       // quit
+	bench     *Bench
+	client    Client
+	name      string // who it is
+	format    Format // of the command that is being done
+	fixed     bool   // its width was set
+	commands  []command
+	relay     *reference // nil: nothing was said yet
+	typed     string     // the command that is being done
+	lines     []string   // that were typed, the newest last
+	undefined error      // why it is not known what is defined
+	done      bool       // quit
+	ear       *ear       // where it hears of its jobs
+	job       *job       // the session is that of a job; nil: of a client
+	last      *job       // the newest one that it queued
+	watched   atomic.Pointer[job]
 }
 
-// Complete gives the words that may stand at pos in a line that is being
-// typed, counted in bytes as start is: any of them may replace what stands from
-// start to pos. They are whole words, in quotes where they need them, sorted;
-// there may be none.
-func (s *Session) Complete(line string, pos int) (start int, candidates []string) { return pos, nil }
+// NewSession is a session of a client.
+func (b *Bench) NewSession(c Client) *Session {
+	if c.Jobs == nil && c.Background {
+		out := &turns{to: c.Out}
+		c.Out, c.Jobs = out, out
+	}
+	s := &Session{bench: b, client: c, name: c.Name, format: c.Format, commands: commandTable(), ear: &ear{left: new(atomic.Bool), to: c.Jobs}}
+	if b.opened() {
+		_, _ = s.inUse() // it begins with the relay that is in use now; an error comes again when it is needed
+	}
+	return s
+}
 
 // Close says that the client has left. None of its jobs is cancelled; what
-// they say to it is dropped from now on. It may be called while Do runs.
-func (s *Session) Close() {}
+// they say to it is dropped from now on. It may be called by any goroutine, and while Do runs.
+func (s *Session) Close() { s.ear.left.Store(true) }
 
 // Jobs are the client's own jobs that have not ended, in the queue's order.
-func (s *Session) Jobs() []Job { return nil }
+func (s *Session) Jobs() []Job {
+	q := s.bench.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var own []Job
+	if j := q.running; j != nil && j.owner == s {
+		own = append(own, j.view())
+	}
+	for _, j := range q.waiting {
+		if j.owner == s {
+			own = append(own, j.view())
+		}
+	}
+	return own
+}
 
 // Kill ends at once the relay of the job that Do waits for or follows, where
-// that was cancelled already: what a second Ctrl-C does. It may be called from
+// that was cancelled already: what a second Ctrl-C does. It may be called by
 // any goroutine.
-func (s *Session) Kill() {}
+func (s *Session) Kill() {
+	if j := s.watched.Load(); j != nil {
+		s.bench.queue.end(j)
+	}
+}
 
 // Quit says whether the client said quit: Do also ends a line for other reasons.
 func (s *Session) Quit() bool { return s.done }
 
 // Resize says that the client's screen has another width now; 0: as wide as it
 // gets. It is not called while Do runs. What the client itself set counts more.
-func (s *Session) Resize(width int) { s.client.Width = width }
+func (s *Session) Resize(width int) {
+	if !s.fixed {
+		s.client.Width = width
+	}
+}
 
 // Color says whether output to the client is coloured.
 func (s *Session) Color() bool { return s.client.Color }
@@ -94,102 +128,11 @@ func (s *Session) Color() bool { return s.client.Color }
 // Format is the form of output that the client wants.
 func (s *Session) Format() Format { return s.client.Format }
 
+// Name is who the client is.
+func (s *Session) Name() string { return s.name }
+
 // Prompt is what stands before the line that the client types.
 func (s *Session) Prompt() string { return "relaybench> " }
-
-// NewSession is a session of a client.
-func (b *Bench) NewSession(c Client) *Session {
-	return &Session{bench: b, client: c, format: c.Format, commands: commandTable()}
-}
-
-// reference is a relay as it was named: it is found when it is used.
-type reference struct {
-	What     string `json:"what"`
-	Upstream string `json:"upstream,omitempty"`
-}
-
-// form is that of the relay, as [relay.Find] would have it.
-func (r reference) form() string {
-	switch {
-	case r.What == relay.FormStandIn || r.What == relay.FormNone:
-		return r.What
-	case strings.Contains(r.What, "://"):
-		return relay.FormURL
-	}
-	return relay.FormPath
-}
-
-// relaySetting is the name under which the store keeps the relay last used.
-const relaySetting = "relay"
-
-// lastRelay is the relay that the store knows; ok is false where none was used yet.
-func (b *Bench) lastRelay() (r reference, ok bool, err error) {
-	db, err := b.open()
-	if err != nil {
-		return r, false, err
-	}
-	text, ok, err := db.Setting(relaySetting)
-	if err != nil || !ok {
-		return r, false, err
-	}
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		return r, false, fmt.Errorf("relay last used: %w", err)
-	}
-	return r, true, nil
-}
-
-// inUse is the relay that the session uses: what it said itself, else the last
-// one that the store knows, else the stand-in.
-func (s *Session) inUse() (reference, error) {
-	if s.relay != nil {
-		return *s.relay, nil
-	}
-	r, ok, err := s.bench.lastRelay()
-	if err != nil {
-		return r, err
-	}
-	if !ok {
-		r.What = relay.FormStandIn
-	}
-	return r, nil
-}
-
-// path is a typed path made absolute, with ~ for the home folder: what it
-// names does not change with the folder that a later session is started in.
-func (s *Session) path(typed string) (string, error) {
-	if rest, ok := strings.CutPrefix(typed, "~/"); ok {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			return "", err
-		}
-		return filepath.Join(home, rest), nil
-	}
-	return filepath.Abs(typed)
-}
-
-// maxFile is the size of the largest file that a command reads, in bytes.
-const maxFile = 1 << 20
-
-// readFile reads a file that was named in a line. No command opens a file but by this.
-func (s *Session) readFile(typed string) (string, error) {
-	path, err := s.path(typed)
-	if err != nil {
-		return "", err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return "", err
-	}
-	if len(b) > maxFile {
-		return "", fmt.Errorf("%s is larger than %d bytes", path, maxFile)
-	}
-	return string(b), nil
-}
 
 // printf prints text.
 func (s *Session) printf(format string, args ...any) error {
@@ -231,19 +174,4 @@ func (s *Session) printJSON(v any) error {
 		return err
 	}
 	return s.printf("%s\n", b)
-}
-
-// quitCommand is the command that leaves, by one of its names.
-func quitCommand(name string) command {
-	return command{
-		name:    name,
-		summary: "leave",
-		detail:  "In a script, the lines after it are not run.",
-		setup: func(s *Session, _ *pflag.FlagSet) work {
-			return func(context.Context, []string) (Code, error) {
-				s.done = true
-				return Fine, nil
-			}
-		},
-	}
 }

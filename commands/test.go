@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -24,11 +25,29 @@ metrics unfit for comparison (help marks), 4 where a run failed, and 1 or 2 by -
 	args: []arg{{name: "DURATION", help: "how long the load lasts, such as 10s, 1m30s or 500ms"}},
 	examples: []string{"test 10s --rate 200", "test 30s --rate 200,500 --mix errors=3,logs=1 --repeat 3", "test 20s --rate max --connections 64 -E http.encoding=gzip",
 		"test 10s --fail-if 'through-p99>50ms' --fail-if 'unaccounted>0'"},
-	queued:  true,
-	store:   true,
-	table:   true,
-	setup:   asked((*Session).test),
-	explain: asked((*Session).explain),
+	store: true,
+	table: true,
+	queue: func(s *Session, fs *pflag.FlagSet) prepare {
+		asked := requested(fs)
+		return func(_ context.Context, args []string) (task, error) {
+			q, err := asked(s, args)
+			if err != nil {
+				return task{}, err
+			}
+			about, err := s.about(q)
+			return task{about: about, do: func(ctx context.Context, s *Session) (Code, error) { return s.test(ctx, q) }}, err
+		}
+	},
+	explain: func(s *Session, fs *pflag.FlagSet) work {
+		asked := requested(fs)
+		return func(ctx context.Context, args []string) (Code, error) {
+			q, err := asked(s, args)
+			if err != nil {
+				return Fine, err
+			}
+			return s.explain(ctx, q)
+		}
+	},
 }
 
 // request is what a line asks of test.
@@ -38,32 +57,45 @@ type request struct {
 	thresholds []threshold
 }
 
-// asked is the setup of a command that does something with what is asked of test.
-func asked(do func(*Session, context.Context, *request) (Code, error)) func(*Session, *pflag.FlagSet) work {
-	return func(s *Session, fs *pflag.FlagSet) work {
-		typed := planFlags(fs)
-		repeat := fs.Int("repeat", 1, "go `N` times through the whole list: 1 2 3, 3 2 1, 1 2 3")
-		resume := fs.Bool("resume", false, "make only those runs that no fit report is of, by all of their conditions; with --repeat, of each as many as are missing")
-		conditions := fs.StringArray("fail-if", nil, "exit with 1 where a run meets `CONDITION`, METRIC OP VALUE as in 'through-p99>50ms', and with 2 where the metric has no value; repeat it for more")
-		return func(ctx context.Context, args []string) (Code, error) {
-			plans, err := s.plans(typed, args[0])
-			if err != nil {
-				return Fine, err
-			}
-			q := request{resumed: *resume}
-			if q.series, err = newSeries(plans, *repeat); err != nil {
-				return Fine, err
-			}
-			for _, text := range *conditions {
-				t, err := parseThreshold(text)
-				if err != nil {
-					return Fine, err
-				}
-				q.thresholds = append(q.thresholds, t)
-			}
-			return do(s, ctx, &q)
+// requested binds the flags of test, and gives what reads what was typed for them.
+func requested(fs *pflag.FlagSet) func(s *Session, args []string) (*request, error) {
+	typed := planFlags(fs)
+	repeat := fs.Int("repeat", 1, "go `N` times through the whole list: 1 2 3, 3 2 1, 1 2 3")
+	resume := fs.Bool("resume", false, "make only those runs that no fit report is of, by all of their conditions; with --repeat, of each as many as are missing")
+	conditions := fs.StringArray("fail-if", nil, "exit with 1 where a run meets `CONDITION`, METRIC OP VALUE as in 'through-p99>50ms', and with 2 where the metric has no value; repeat it for more")
+	offer(fs, "fail-if", thresholdValues)
+	return func(s *Session, args []string) (*request, error) {
+		plans, err := s.plans(typed, args[0])
+		if err != nil {
+			return nil, err
 		}
+		q := &request{resumed: *resume}
+		if q.series, err = newSeries(plans, *repeat); err != nil {
+			return nil, err
+		}
+		for _, text := range *conditions {
+			t, err := parseThreshold(text)
+			if err != nil {
+				return nil, err
+			}
+			q.thresholds = append(q.thresholds, t)
+		}
+		return q, nil
 	}
+}
+
+// about is how long the runs take, with what was seen of runs against such a relay.
+func (s *Session) about(q *request) (time.Duration, error) {
+	ref, err := s.inUse()
+	if err != nil {
+		return 0, err
+	}
+	db, err := s.indexed()
+	if err != nil {
+		return 0, err
+	}
+	beside, err := overhead(db, ref.form())
+	return q.load(q.turns) + time.Duration(len(q.turns))*beside.took, err
 }
 
 // test makes the runs against the relay that is in use now.
@@ -101,7 +133,10 @@ func (q *series) leftOut() string {
 func planFlags(fs *pflag.FlagSet) *plan.Values {
 	v := &plan.Values{Knobs: map[string][]string{}}
 	knobFlags(fs, v, func(*plan.Knob) bool { return true })
+	pathFlag(fs, "config", configPath)
 	fs.StringArrayVarP(&v.Settings, "E", "E", nil, "a config key of the relay, `KEY=VALUE` with a YAML scalar, as in http.encoding=gzip; repeat it for more keys")
+	pathFlag(fs, "E", settingPath)
+	offer(fs, "E", settingValues)
 	return v
 }
 
@@ -111,6 +146,7 @@ func knobFlags(fs *pflag.FlagSet, to *plan.Values, keep func(*plan.Knob) bool) {
 		if k := &plan.Knobs[i]; !k.Positional && keep(k) {
 			f := fs.VarPF(&knobFlag{k, to}, k.Name, "", k.Help)
 			f.DefValue = k.Default
+			offer(fs, k.Name, knobValues(k))
 		}
 	}
 }

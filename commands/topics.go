@@ -137,8 +137,9 @@ with -keep-going. relaybench ends with the gravest, in the order 130 4 3 1 2 5.`
 }
 
 var helpLine = fmt.Sprintf(`Words are split as a POSIX shell does, with quotes and backslash. # at the start of a word
-begins a comment. ; anywhere outside quotes separates commands. Flags stand before or after
-arguments, with one dash or two.
+begins a comment. ; anywhere outside quotes separates commands; a line that begins with define is
+one command, to its end. Flags stand before or after arguments, with one dash or two. What define
+has defined is expanded over the whole line, then each command runs.
 
 Inside double quotes a backslash keeps the next character, whatever it is, and is itself
 dropped; inside single quotes everything stands for itself.
