@@ -9,6 +9,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -206,10 +207,16 @@ func New(name string, canon func(string) (string, error), compare func(a, b stri
 	return typ{name, canon, compare, split}
 }
 
-// Nearest is the name among names that is most like what was typed: the one
-// with the fewest letters changed, if those are few, else the first that
-// begins so; "" where there is none.
+// Nearest is the name among names that is most like what was typed: one of
+// which two letters that follow each other were exchanged, else the one with
+// the fewest letters changed, if those are few, else the first that begins so; "" where there is none.
 func Nearest(typed string, names []string) string {
+	for i := 1; i < len(typed); i++ {
+		swapped := typed[:i-1] + typed[i:i+1] + typed[i-1:i] + typed[i+1:]
+		if slices.Contains(names, swapped) {
+			return swapped
+		}
+	}
 	best, least := "", 2
 	if n := utf8.RuneCountInString(typed); n > 3 {
 		least = max(2, n/3) + 1

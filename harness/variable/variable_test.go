@@ -125,10 +125,11 @@ func TestParseRange(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	names := []string{"rate", "mix", "connections", "projects", "timeout", "drain"}
+	names := []string{"rate", "mix", "connections", "projects", "timeout", "set", "test", "drain"}
 	for typed, want := range map[string]string{
 		"rte": "rate", "raet": "rate", "rates": "rate", "mixx": "mix", "mux": "mix", "conections": "connections", "conn": "connections", "project": "projects",
 		"x": "", "zzzzz": "", "": "", "dr": "", "timeoutt": "timeout", "connectoins": "connections",
+		"tset": "test", "ets": "", "est": "set",
 	} {
 		if got := Nearest(typed, names); got != want {
 			t.Errorf("%q: got %q, want %q", typed, got, want)
