@@ -56,9 +56,18 @@ func TestCorrect(t *testing.T) {
 		})
 	}
 
-	vs := []Verdict{apart(5), same, same, same, same, same}
+	for _, v := range []Verdict{apart(5), Compare(high[:5], low[:5]).Judge(q)} {
+		vs := []Verdict{v, same, same, same, same, same}
+		Correct(vs, FamilyLevel)
+		if want := "p=0.048 when corrected over 6 comparisons"; vs[0].Why != want || vs[0].Runs != 6 {
+			t.Errorf("%q, %d runs; want %q, 6 runs", vs[0].Why, vs[0].Runs, want)
+		}
+	}
+
+	// Not wholly apart: it takes more runs than the first that could do.
+	vs := []Verdict{Compare([]float64{100, 101, 102, 103, 104, 120.2}, high).Judge(q), same, same, same, same, same}
 	Correct(vs, FamilyLevel)
-	if want := "p=0.048 when corrected over 6 comparisons"; vs[0].Why != want || vs[0].Runs != 6 {
-		t.Errorf("%q, %d runs; want %q, 6 runs", vs[0].Why, vs[0].Runs, want)
+	if want := "p=0.052 when corrected over 6 comparisons"; vs[0].Why != want || vs[0].Runs != 8 {
+		t.Errorf("overlapping: %q, %d runs; want %q, 8 runs", vs[0].Why, vs[0].Runs, want)
 	}
 }

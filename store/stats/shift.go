@@ -16,7 +16,8 @@ type Shift struct {
 	// Value is positive where B lies above A. Low and High are its interval's ends.
 	Value, Low, High float64
 	// Coverage is the interval's confidence: at least Level, or less where so few
-	// runs cannot reach it: from 0 (one run each) to 0.93 or so, with the interval going over all pairs.
+	// runs cannot reach it (0.9 of 3+3 runs, 0 of 1+1), and the interval goes over
+	// all pairs.
 	Coverage float64
 }
 
@@ -66,28 +67,21 @@ func (p *pairs) of(b, a float64) float64 {
 	return finite(b - a)
 }
 
-// kth is the k-th smallest pair, k from 1: halve the range of values until few
-// pairs are left in it, then sort those.
+// kth is the k-th smallest pair, k from 1: halve the float64s that it may be
+// until few pairs are left between them, then sort those.
 func (p *pairs) kth(k int) float64 {
 	const few = 1024
 	low, high := p.of(p.b[0], p.a[len(p.a)-1]), p.of(p.b[len(p.b)-1], p.a[0])
 	below, upTo := 0, len(p.a)*len(p.b) // pairs below low, pairs up to high
-	for byValue := true; upTo-below > few && low < high; byValue = !byValue {
-		// Halving by value is quick, halving the float64s in between is sure to end.
+	for upTo-below > few && low < high {
 		middle := between(low, high)
-		if byValue {
-			middle = low/2 + high/2
-		}
-		if middle < low || middle >= high {
-			middle = low
-		}
 		if n := p.count(middle); n >= k {
 			high, upTo = middle, n
 		} else {
 			low, below = math.Nextafter(middle, high), n
 		}
 	}
-	if low >= high {
+	if low == high {
 		return high
 	}
 	return p.within(low, high)[k-below-1]
@@ -126,7 +120,7 @@ func (p *pairs) within(low, high float64) []float64 {
 }
 
 // between is the float64 with as many float64s from low up to it as from it up
-// to high.
+// to high: at most 64 halvings end at one, whatever the values are.
 func between(low, high float64) float64 {
 	l, h := order(int64(math.Float64bits(low))), order(int64(math.Float64bits(high)))
 	return math.Float64frombits(uint64(order((l & h) + (l^h)>>1)))

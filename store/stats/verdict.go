@@ -8,8 +8,8 @@ import (
 // Answer is what may be said of B against A, in the words that are printed.
 type Answer string
 
-// The four answers, a fifth for a metric of which neither direction is better,
-// and the one that there is none.
+// The four answers, a fifth for a metric that has no better direction, and
+// that there is none.
 const (
 	// Worse: the interval excludes 0, the shift is at least the margin and above
 	// the floor, in the worse direction.
@@ -79,6 +79,7 @@ func (c Comparison) Judge(q Question) Verdict {
 
 	s, far := c.Shift, math.Abs(c.Shift.Value)
 	beyond := far >= margin*(1-rounding) && far > floor*(1+rounding)
+	excludes0 := s.Low > 0 || s.High < 0
 	switch {
 	case !c.Known():
 		v.Answer, v.Why = NoVerdict, missing(c)
@@ -86,14 +87,18 @@ func (c Comparison) Judge(q Question) Verdict {
 		v.Answer, v.Why = NoVerdict, fmt.Sprintf("needs %d runs a side, has %d", MinRuns, min(c.A.N, c.B.N))
 	case q.Blocks:
 		v.Answer, v.Why = NoVerdict, "not interleaved: the machine's drift is in this number"
-	case beyond && (s.Low > 0 || s.High < 0) && c.P <= 1-Level:
+	case beyond && excludes0 && c.P <= 1-Level:
 		v.Answer = direction(s.Value, q.Better)
 	case max(s.High, -s.Low) <= v.Limit*(1+rounding):
 		v.Answer = NoDifference
 	default:
 		v.Answer, v.Runs = Inconclusive, v.needed(beyond)
-		v.Why = "the interval reaches beyond the margin"
-		if beyond {
+		switch {
+		case !beyond:
+			v.Why = "the interval reaches beyond the margin"
+		case excludes0:
+			v.Why = fmt.Sprintf("ties, with which p=%.2g", c.P)
+		default:
 			v.Why = "the interval includes 0"
 		}
 	}

@@ -39,6 +39,8 @@ func TestJudge(t *testing.T) {
 		{"exactly the margin, down", scaled(100, 0, 0, 0, 0), scaled(95, 0, 0, 0, 0), less, Better, ""},
 		{"sure, and about the margin", around(100), around(104.9), less, Inconclusive, "the interval reaches beyond the margin"},
 		{"far, and unsure", wide(100), wide(106), less, Inconclusive, "the interval includes 0"},
+		{"exactly a margin that does not divide", scaled(100, 0, 0, 0, 0), scaled(115, 0, 0, 0, 0), with(less, func(q *Question) { q.Margin = 0.15 }), Worse, ""},
+		{"sure by the interval, not by p", []float64{2, 2, 4, 10}, []float64{5, 8, 8, 9, 11, 11, 13, 13}, less, Inconclusive, "ties, with which p=0.053"},
 		{"near, and unsure", wide(100), wide(101), less, Inconclusive, "the interval reaches beyond the margin"},
 
 		{"under the floor", around(100), around(120), with(less, func(q *Question) { q.Floor = 25 }), NoDifference, ""},
@@ -133,7 +135,7 @@ func TestRuns(t *testing.T) {
 			return Compare(sample(r, n, 0.04), b).Judge(q)
 		}
 		asked, settled, most := 0, 0, 0
-		for range 300 {
+		for range 600 {
 			v := draw(5)
 			if v.Answer != Inconclusive || v.Runs == 0 {
 				continue
