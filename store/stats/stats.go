@@ -5,12 +5,12 @@
 //
 // The way through it, for one metric of two groups:
 //
-//	c := stats.Compare(old, new)                       // the figures, always
+//	c := stats.Compare(old, new)                            // the figures, always
 //	v := c.Judge(stats.Question{Better: -1, Margin: 0.05})  // the answer
 //
 // and for the other metrics of the same table, none of which is the primary one:
 //
-//	stats.Correct(others, stats.FamilyLevel)           // Holm, in place
+//	stats.Correct(others, stats.FamilyLevel) // Holm, in place
 //
 // [Interleave] says whether the runs of the two groups took turns, without
 // which drift of the machine cannot be told from a difference.
@@ -26,8 +26,8 @@ import "math"
 // an interval covers a little more: [Shift.Coverage].
 const Level = 0.95
 
-// MinRuns is how many runs each side must have for a verdict. With three,
-// no result at all reaches a p of 0.05.
+// MinRuns is how many runs each side must have for a verdict. With three a side
+// no result at all has a p under 0.1.
 const MinRuns = 4
 
 // rounding is how far, relatively, a figure may miss a margin by rounding alone:
