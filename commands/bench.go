@@ -79,7 +79,7 @@ func (b *Bench) Start(ctx context.Context) {
 
 // Kill ends at once the relay of the job that runs, once that is being stopped: it does what [Session.Kill] does for its client.
 func (b *Bench) Kill() {
-	if j := b.queue.current(); j != nil {
+	if j := b.queue.head(); j != nil {
 		b.queue.end(j)
 	}
 }

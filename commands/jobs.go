@@ -161,7 +161,7 @@ once more, the relay is killed at once. Anybody's job can be cancelled: whose it
 				return Fine, err
 			}
 			if j == nil {
-				if j = s.bench.queue.current(); j == nil {
+				if j = s.bench.queue.head(); j == nil {
 					return Fine, errNoJob
 				}
 			}
@@ -212,7 +212,7 @@ cancels nothing.`,
 			}
 			if j == nil {
 				if j = s.last; j == nil {
-					j = s.bench.queue.current()
+					j = s.bench.queue.head()
 				}
 				if j == nil {
 					return Fine, errNoJob
@@ -243,7 +243,7 @@ cancels nothing. What a follower is too slow to take is dropped, and said to be.
 				return Fine, err
 			}
 			if j == nil {
-				if j = s.bench.queue.current(); j == nil {
+				if j = s.bench.queue.head(); j == nil {
 					return Fine, errNoJob
 				}
 			}

@@ -6,13 +6,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"relaybench/harness"
 	"relaybench/harness/result"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var samples = []result.Sample{
 	{At: 1e9, Sent: 200, Arrived: 197, Backlog: 3, RelayCPU: 5e8, RelayRSS: 84e6},

@@ -52,10 +52,13 @@ func (q *queue) start() {
 	q.started = true
 }
 
-// current is the job that runs, or nil.
-func (q *queue) current() *job {
+// head is the job that runs, or is about to; nil where there is none.
+func (q *queue) head() *job {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.running == nil && len(q.waiting) > 0 {
+		return q.waiting[0]
+	}
 	return q.running
 }
 
