@@ -11,12 +11,16 @@ import (
 const quietCPU = 0.05
 
 // drain waits until everything is accounted for, or until nothing has come
-// for the plan's drain time. It outlives ctx, for the sake of what was sent, but then for no longer than that time.
+// for the plan's drain time. It outlives ctx, for the sake of what was sent, but
+// then for no longer than that time; where that cut it off, the error is ctx's cause.
 func (x *run) drain(ctx context.Context) error {
 	x.res.Drain = x.awaitDrain(ctx)
 	x.res.DrainEnd = max(x.now(), x.res.LoadEnd)
 	x.res.Samples = x.sampler.close()
 	x.meter.drainEnded()
+	if x.res.Drain == result.NotDrained {
+		return context.Cause(ctx)
+	}
 	return nil
 }
 
@@ -39,8 +43,9 @@ func (x *run) awaitDrain(ctx context.Context) result.Drain {
 			// A join looks at every send: it may take a tenth of the time, no more.
 			nextJoin = x.now() + max(int64(poll), 10*(x.now()-now))
 		}
-		changed := max(x.up.Changed(), from)
-		if quiet := time.Duration(x.now() - changed); exited == 0 && quiet >= x.plan.Drain {
+		switch quiet := time.Duration(x.now() - max(x.up.Changed(), from)); {
+		case exited != 0:
+		case quiet >= x.plan.Drain && busy.looked():
 			if x.accounted() {
 				return result.Drained
 			}
@@ -51,8 +56,10 @@ func (x *run) awaitDrain(ctx context.Context) result.Drain {
 				return result.NotDrained
 			}
 			return result.Settled
-		} else if exited == 0 && quiet > x.plan.Drain-min(time.Second, x.plan.Drain/2) {
+		case quiet > x.plan.Drain-min(time.Second, x.plan.Drain/2):
 			busy.look()
+		default:
+			busy.forget() // something came: the window begins anew
 		}
 		if ctx.Err() != nil && x.now()-from > int64(x.plan.Drain) {
 			return result.NotDrained
@@ -92,8 +99,8 @@ func (x *run) settledLedger() bool {
 // busy tells whether the relay still works: its CPU use over the last part of the drain, less its idle use.
 type busy struct {
 	pid      int
-	idle     float64 // cores
-	from     time.Time
+	idle     float64   // cores
+	from     time.Time // the window's begin; zero: there is none yet
 	cpu      int64
 	measured bool
 }
@@ -109,7 +116,11 @@ func newBusy(pid int, idleCPU, idleTook int64) *busy {
 
 func (b *busy) known() bool { return b.measured }
 
-// look begins the window, at its first call.
+func (b *busy) looked() bool { return !b.from.IsZero() }
+
+func (b *busy) forget() { b.from = time.Time{} }
+
+// look begins the window, where there is none.
 func (b *busy) look() {
 	if b.from.IsZero() {
 		b.from = time.Now()
@@ -120,7 +131,7 @@ func (b *busy) look() {
 func (b *busy) working() bool {
 	cpu, ok := processCPU(b.pid)
 	took := time.Since(b.from)
-	if !ok || b.from.IsZero() || took <= 0 {
+	if !ok || took <= 0 {
 		return false
 	}
 	return float64(cpu-b.cpu)/float64(took) > b.idle+quietCPU

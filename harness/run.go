@@ -146,8 +146,8 @@ func Run(ctx context.Context, p plan.Plan, r relay.Program, o Options) (*result.
 	step := x.step
 	if x.tally != nil {
 		// The drain outlives a cancelled ctx: what was sent is to be accounted for.
-		if derr := x.begin(context.WithoutCancel(ctx), StepDrain, func(context.Context) error { return x.drain(ctx) }); err == nil {
-			err = derr
+		if cut := x.begin(context.WithoutCancel(ctx), StepDrain, func(context.Context) error { return x.drain(ctx) }); err == nil && cut != nil {
+			step, err = StepDrain, cut
 		}
 	}
 	x.stop()

@@ -403,6 +403,26 @@ func TestRunCancelled(t *testing.T) {
 	}
 }
 
+// A drain that is cut off is no whole run either, though the load was.
+func TestRunCancelledInDrain(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stop := errors.New("interrupted")
+	kill := make(chan struct{})
+	o := Options{limits: quick(), Kill: kill, at: func(step string, _ *run) {
+		if step == StepDrain {
+			cancel(stop)
+			close(kill)
+		}
+	}}
+	r, err := Run(ctx, planned(t, "duration=200ms", "standin.delay=1m", "drain=1m"), standIn(t), o)
+	if !errors.Is(err, stop) || r == nil {
+		t.Fatalf("result %v, error %v, want %v", r != nil, err, stop)
+	}
+	if r.Cancelled != "interrupted" || r.FailedStep != StepDrain || r.Drain != result.NotDrained || r.Failed != "" {
+		t.Errorf("cancelled %q in %q, failed %q, drain %q", r.Cancelled, r.FailedStep, r.Failed, r.Drain)
+	}
+}
+
 func TestRunKilled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	kill := make(chan struct{})
