@@ -42,13 +42,13 @@ func (x *run) ready(ctx context.Context) error {
 	if err := x.warmUp(ctx); err != nil {
 		return err
 	}
+	x.res.Relay.ReadyAfter = x.now() - from
 	if x.plan.Processes > 1 {
 		var err error
 		if x.senders, err = blaster.StartProcesses(ctx, x.share(), x.plan.Processes); err != nil {
 			return err
 		}
 	}
-	x.res.Relay.ReadyAfter = x.now() - from
 	return nil
 }
 

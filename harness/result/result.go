@@ -86,7 +86,7 @@ type Outcome struct {
 type RelayRun struct {
 	Config     string    `json:"config"`            // its effective config, YAML
 	ConfigHash string    `json:"config_hash"`       // without the keys that the run owns
-	Ignored    []string  `json:"ignored,omitempty"` // keys of the plan\'s config file that this relay does not know
+	Ignored    []string  `json:"ignored,omitempty"` // keys of the plan's config file that this relay does not know
 	Exit       Exit      `json:"exit"`
 	Died       string    `json:"died,omitempty"` // how it ended by itself, in mid-run
 	Messages   []Message `json:"messages"`       // warnings and errors from load start to the stop
