@@ -250,9 +250,9 @@ func TestMallocs(t *testing.T) {
 		before, after := runtime.MemStats{}, runtime.MemStats{}
 		o := Options{limits: quick(), at: func(step string, x *run) {
 			switch step {
-			case StepLoad:
+			case "send":
 				runtime.ReadMemStats(&before)
-			case StepDrain:
+			case "sent":
 				runtime.ReadMemStats(&after)
 			}
 		}}
@@ -264,7 +264,9 @@ func TestMallocs(t *testing.T) {
 	}
 	mallocs("12500") // pools fill
 	few, many := mallocs("12500"), mallocs("25000")
-	for range 2 { // the readings at both ends allocate too, by how many processes and threads there are: the least of three counts
+	// What else a run does meanwhile (its samples, connections, the runtime's own) comes and goes by a
+	// hundred or two: the least of some counts.
+	for n := 0; n < 8 && many > few+100; n++ {
 		few, many = min(few, mallocs("12500")), min(many, mallocs("25000"))
 	}
 	if many > few+100 {

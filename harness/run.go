@@ -172,9 +172,7 @@ func (x *run) begin(ctx context.Context, name string, do func(context.Context) e
 		return context.Cause(ctx)
 	}
 	x.step = name
-	if x.opts.at != nil {
-		x.opts.at(name, x)
-	}
+	x.hook(name)
 	x.tell(func(o Observer) { o.Step(name) })
 	if err := do(ctx); err != nil {
 		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
@@ -183,6 +181,13 @@ func (x *run) begin(ctx context.Context, name string, do func(context.Context) e
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
+}
+
+// hook lets a test act at a step.
+func (x *run) hook(name string) {
+	if x.opts.at != nil {
+		x.opts.at(name, x)
+	}
 }
 
 func (x *run) tell(say func(Observer)) {
@@ -352,12 +357,14 @@ func (x *run) load(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
+	x.hook("send")
 	var err error
 	if x.senders != nil {
 		x.tally, err = x.senders.Run(ctx, x.zero, start, &x.live)
 	} else {
 		x.tally, err = blaster.Run(ctx, load, x.pool, &x.live)
 	}
+	x.hook("sent")
 	x.res.LoadEnd = start + int64(x.plan.Duration)
 	if left := x.res.LoadEnd - x.now(); err == nil && left > 0 {
 		// The load lasts as long as the plan says, also where its last send is answered earlier.

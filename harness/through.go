@@ -3,6 +3,7 @@ package harness
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"relaybench/harness/result"
 )
@@ -22,6 +23,7 @@ func newThrough(kinds int) *through {
 	t := &through{kinds: make([]throughKind, kinds)}
 	for i := range t.kinds {
 		t.kinds[i].sketch = result.NewSketch()
+		t.kinds[i].sketch.Reserve(int64(10*time.Microsecond), int64(time.Minute))
 	}
 	return t
 }
