@@ -10,7 +10,7 @@ import (
 // asker asks the person at the terminal, who sees errs. It is nil where there is
 // none to ask: what comes through a pipe are lines of a script, not answers.
 func asker(stdin io.Reader, errs *output) func(ctx context.Context, question string) (string, error) {
-	if !terminal(stdin) || !terminal(errs.to) {
+	if !isTerminal(stdin) || !isTerminal(errs.to) {
 		return nil
 	}
 	return func(ctx context.Context, question string) (string, error) {

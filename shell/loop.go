@@ -12,6 +12,27 @@ import (
 	"relaybench/commands"
 )
 
+// engine does the lines of a script: a session of ours, or one of a process that holds the store.
+type engine interface {
+	// do does a line, which stands at the place at. more is false where nothing
+	// is to follow: it quit, failed, or was stopped.
+	do(ctx context.Context, text, at string) (code commands.Code, more bool)
+}
+
+// own is a session of this process.
+type own struct {
+	session   *commands.Session
+	tell      teller
+	keepGoing bool
+}
+
+func (o own) do(ctx context.Context, text, at string) (commands.Code, bool) {
+	return o.session.Do(ctx, text, func(f *commands.Failure) bool {
+		o.tell.tell(f, at)
+		return o.keepGoing
+	})
+}
+
 // script is lines that are run one after another.
 type script struct {
 	from    *bufio.Reader
@@ -25,7 +46,7 @@ func newScript(from io.Reader, name string) *script {
 
 // run runs the lines until they end, one fails, says quit, or ctx ends. It
 // gives the gravest code; empty is true where there was nothing but white space.
-func (s *script) run(ctx context.Context, session *commands.Session, tell teller, keepGoing bool) (code commands.Code, empty bool) {
+func (s *script) run(ctx context.Context, e engine, tell teller) (code commands.Code, empty bool) {
 	empty = true
 	for number := 1; ; number++ {
 		at := fmt.Sprintf("%s:%d", s.name, number)
@@ -46,10 +67,7 @@ func (s *script) run(ctx context.Context, session *commands.Session, tell teller
 		}
 		if strings.TrimSpace(text) != "" {
 			empty = false
-			c, more := session.Do(ctx, text, func(f *commands.Failure) bool {
-				tell.tell(f, at)
-				return keepGoing
-			})
+			c, more := e.do(ctx, text, at)
 			if code = commands.Gravest(code, c); !more {
 				return code, false
 			}

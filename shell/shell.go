@@ -6,7 +6,6 @@
 package shell
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -31,6 +30,25 @@ type options struct {
 	color     string
 	upstream  string
 	version   bool
+
+	interactive bool
+	listen      string
+	connect     optional
+	tokenFile   string
+	allowPaths  bool
+}
+
+// optional is the value of a flag that may be given without one.
+type optional string
+
+func (o *optional) String() string   { return string(*o) }
+func (o *optional) IsBoolFlag() bool { return true }
+
+func (o *optional) Set(text string) error {
+	if text != "true" { // as the flag package has it for a flag without a value
+		*o = optional(text)
+	}
+	return nil
 }
 
 // flags is the flag set of the program. Each takes one dash or two.
@@ -47,6 +65,11 @@ func flags(o *options) *flag.FlagSet {
 	fs.StringVar(&o.color, "color", "auto", "`WHEN` to colour: auto, always or never")
 	fs.StringVar(&o.upstream, "upstream", "", "run the fake Sentry alone at `ADDR`, for a Relay started by hand, until interrupted")
 	fs.BoolVar(&o.version, "version", false, "print the version")
+	fs.BoolVar(&o.interactive, "interactive", false, "a prompt at this terminal, and a shared shell")
+	fs.StringVar(&o.listen, "listen", defaultListen, "`ADDR` of the shared shell, or off; without -interactive, a shared shell alone")
+	fs.Var(&o.connect, "connect", "this terminal, or a script, into a running shell: that of the store, or at an `ADDR`")
+	fs.StringVar(&o.tokenFile, "token-file", "", "`FILE` whose first line a client must send before anything else, or is to be sent with -connect")
+	fs.BoolVar(&o.allowPaths, "allow-paths", false, "clients of the shared shell may name files of this host: to be read, written and run")
 	return fs
 }
 
@@ -63,99 +86,25 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 func run(args []string, stdin io.Reader, out, errs *output) commands.Code {
-	var o options
-	fs := flags(&o)
-	tell := teller{to: errs}
-	usage := func(err error, hint string) commands.Code {
-		tell.tell(&commands.Failure{Err: err, Hint: hint, Code: commands.Usage}, "")
-		return commands.Usage
-	}
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+	p := &program{stdin: stdin, out: out, errs: errs, tell: teller{to: errs}}
+	fs := flags(&p.options)
+	if err := p.parse(fs, args); errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(out, help(fs))
 		return commands.Fine
 	} else if err != nil {
-		return usage(err, "relaybench -help lists the flags")
+		return p.fail(err, commands.Usage, "relaybench -help lists the flags")
 	}
-	tell.json = o.json
-	given := map[string]bool{}
-	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	color, err := wantColor(o.color, out)
-	switch {
-	case err != nil:
-		return usage(err, "")
-	case fs.NArg() > 0:
-		return usage(fmt.Errorf("unexpected argument %q", fs.Arg(0)), "commands are given with -c, as in relaybench -c 'test 10s --rate 200'")
-	case o.json && o.csv:
-		return usage(errors.New("-json and -csv at once"), "")
-	case given["c"] && given["f"]:
-		return usage(errors.New("-c and -f at once"), "")
-	case given["upstream"] && (given["c"] || given["f"]):
-		return usage(errors.New("-upstream runs alone, without -c and -f"), "")
-	case o.version:
-		fmt.Fprintln(out, version())
-		return commands.Fine
+	p.tell.json = p.options.json
+	if err := p.check(fs); err != nil {
+		return p.fail(err, commands.Usage, "")
 	}
-	format := commands.Text
-	switch {
-	case o.json:
-		format = commands.JSON
-	case o.csv:
-		format = commands.CSV
-	}
-
-	ctx, kill, release := catch(context.Background())
-	defer release()
-	if given["upstream"] {
-		if err := commands.ServeUpstream(ctx, o.upstream, format, out, errs); err != nil {
-			tell.tell(&commands.Failure{Command: "upstream", Err: err, Code: commands.CouldNot}, "")
-			return commands.CouldNot
-		}
-		return commands.Fine
-	}
-
-	var script *script
-	switch {
-	case given["c"]:
-		script = newScript(strings.NewReader(o.command), "-c")
-		script.unnamed = !strings.Contains(o.command, "\n")
-	case given["f"]:
-		f, err := os.Open(o.file)
-		if err != nil {
-			tell.tell(&commands.Failure{Err: fmt.Errorf("script: %w", err), Code: commands.CouldNot}, "")
-			return commands.CouldNot
-		}
-		defer f.Close()
-		script = newScript(f, o.file)
-	case terminal(stdin):
-		fmt.Fprint(errs, invitation)
-		return commands.Usage
-	default:
-		input, done, err := interruptible(ctx, stdin)
-		if err != nil {
-			tell.tell(&commands.Failure{Err: fmt.Errorf("standard input: %w", err), Code: commands.CouldNot}, "")
-			return commands.CouldNot
-		}
-		defer done()
-		script = newScript(input, "stdin")
-	}
-
-	bench := commands.NewBench(commands.Config{DB: o.db, Host: o.host})
-	session := bench.NewSession(commands.Client{Out: out, Notes: errs, Live: width(errs.to), Format: format, Color: color, Width: width(out.to), Ask: asker(stdin, errs), Kill: kill})
-	code, empty := script.run(ctx, session, tell, o.keepGoing)
-	if err := bench.Close(); err != nil {
-		tell.tell(&commands.Failure{Err: err, Code: commands.CouldNot}, "")
-		code = commands.Gravest(code, commands.CouldNot)
-	}
-	if empty && !given["c"] && !given["f"] && code == commands.Fine {
-		fmt.Fprint(errs, invitation)
-		return commands.Usage
-	}
-	return code
+	return p.run()
 }
 
 // invitation says what relaybench is and how to start.
 const invitation = `relaybench load-tests Sentry's Relay on its own, and accounts for every item that it sends.
 
+  relaybench -interactive                a shell: type help there
   relaybench -c 'test 10s --rate 200'    run a load, against the built-in stand-in
   relaybench -c 'relay use PATH'         from now on against a binary of Relay
   relaybench -c help                     the commands
@@ -194,13 +143,13 @@ func wantColor(when string, out *output) (bool, error) {
 	case "never":
 		return false, nil
 	case "auto":
-		return terminal(out.to) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", nil
+		return isTerminal(out.to) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", nil
 	}
 	return false, fmt.Errorf("-color %q: auto, always or never", when)
 }
 
-// terminal says whether a reader or writer is a terminal.
-func terminal(stream any) bool {
+// isTerminal says whether a reader or writer is a terminal.
+func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -14,10 +14,10 @@ import (
 // signals are those that end what runs. One that was ignored when we started (nohup, a job in the background) stays so.
 var signals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
-// catch gives a context that the first signal ends, with a cause that is
+// catch gives a context that the first of some signals ends, with a cause that is
 // [commands.ErrInterrupted], and a channel that the second one closes. From
 // then on signals do what they do to any program. release undoes it.
-func catch(parent context.Context) (ctx context.Context, kill <-chan struct{}, release func()) {
+func catch(parent context.Context, signals ...os.Signal) (ctx context.Context, kill <-chan struct{}, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	came := make(chan os.Signal, 2)
 	for _, s := range signals {
@@ -30,7 +30,7 @@ func catch(parent context.Context) (ctx context.Context, kill <-chan struct{}, r
 	joined.Go(func() {
 		select {
 		case s := <-came:
-			cancel(fmt.Errorf("%w by %s", commands.ErrInterrupted, name(s)))
+			cancel(fmt.Errorf("%w by %s", commands.ErrInterrupted, signalName(s)))
 		case <-released:
 			return
 		}
@@ -49,8 +49,8 @@ func catch(parent context.Context) (ctx context.Context, kill <-chan struct{}, r
 	}
 }
 
-// name is a signal as people call it.
-func name(s os.Signal) string {
+// signalName is a signal as people call it.
+func signalName(s os.Signal) string {
 	switch s {
 	case syscall.SIGINT:
 		return "SIGINT"

@@ -1,0 +1,410 @@
+package shell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/chzyer/readline"
+	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
+
+	"relaybench/commands"
+)
+
+// errInterrupted says that Ctrl-C was typed in place of a line.
+var errInterrupted = fmt.Errorf("%w by Ctrl-C", commands.ErrInterrupted)
+
+// terminal is this process's terminal. Lines are edited by readline, or where
+// it is a dumb one, by itself.
+//
+// Note: nothing of readline's may be used while it works on a key, for it takes
+// no locks. So whatever is to be done with it while a line is edited, it does
+// itself: keys wakes it with a key that nobody typed, which filter gets to see.
+type terminal struct {
+	in      *os.File
+	screen  *screen
+	keys    *keys
+	history *history
+	// complete gives the words that may stand at a byte of a line, from start on.
+	complete func(line string, pos int) (start int, words []string)
+	// interrupt is called for a Ctrl-C that is typed while no line is edited.
+	interrupt func()
+
+	rl      *readline.Instance // nil: a dumb terminal
+	widen   func()             // tells rl of another width
+	widened atomic.Bool        // it is to be told
+	editing atomic.Bool        // a line is read
+	asking  bool               // it is an answer
+	length  int                // of that line as it stands, in runes
+	over    atomic.Bool        // there is nothing more to read
+
+	was     *term.State // the terminal as it was found
+	pumping func()      // ends what reads from it
+}
+
+// openTerminal begins to read from a terminal. Close it to have it as it was.
+func openTerminal(in, out *os.File, h *history) (*terminal, error) {
+	t := &terminal{in: in, keys: newKeys(), history: h, interrupt: func() {}}
+	t.complete = func(string, int) (int, []string) { return 0, nil }
+	dumb := os.Getenv("TERM") == "dumb"
+	t.screen = &screen{out: out, plain: dumb, pages: !dumb, wake: t.keys.show}
+	var err error
+	if t.was, err = term.GetState(int(in.Fd())); err != nil {
+		return nil, fmt.Errorf("terminal: %w", err)
+	}
+	if err := t.resume(); err != nil || dumb {
+		return t, err
+	}
+	rl, err := readline.NewEx(&readline.Config{
+		Stdin: t.keys, Stdout: t.screen, Stderr: t.screen,
+		HistoryLimit: maxHistory, DisableAutoSaveHistory: true,
+		Listener: readline.FuncListener(t.edited), AutoComplete: noCompleter{},
+		FuncFilterInputRune: t.filter, EOFPrompt: "\n",
+		FuncGetWidth: t.width, FuncOnWidthChanged: func(f func()) { t.widen = f },
+		FuncIsTerminal: func() bool { return true }, ForceUseInteractive: true,
+		FuncMakeRaw: func() error { return nil }, FuncExitRaw: func() error { return nil },
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("terminal: %w", err), t.suspend())
+	}
+	t.rl = rl
+	t.recall()
+	return t, nil
+}
+
+// Close gives the terminal back. No line may be read any more.
+func (t *terminal) Close() error {
+	err := t.suspend()
+	t.keys.end()
+	if t.rl == nil {
+		return err
+	}
+	t.screen.leave() // nobody wants to see what readline draws at its end
+	for !t.over.Load() {
+		if _, e := t.rl.Readline(); e == io.EOF {
+			t.over.Store(true)
+		}
+	}
+	return errors.Join(err, t.rl.Config.Stdin.Close())
+}
+
+// width is that of the screen as readline is to have it: in one that is hardly
+// wider than the prompt, it would never end.
+func (t *terminal) width() int {
+	columns, _ := t.screen.size()
+	return max(columns, 40)
+}
+
+// resume begins to read what is typed: key by key, if the terminal is not a dumb one.
+func (t *terminal) resume() error {
+	if !t.screen.plain {
+		if _, err := term.MakeRaw(int(t.in.Fd())); err != nil {
+			return fmt.Errorf("terminal: %w", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	from, release, err := interruptible(ctx, t.in)
+	if err != nil {
+		cancel()
+		return errors.Join(fmt.Errorf("terminal: %w", err), t.restore())
+	}
+	var joined sync.WaitGroup
+	joined.Go(func() { t.pump(ctx, from) })
+	t.pumping = func() {
+		cancel()
+		joined.Wait()
+		release()
+	}
+	return nil
+}
+
+// suspend ends that, and leaves the terminal as it was.
+func (t *terminal) suspend() error {
+	t.pumping()
+	return t.restore()
+}
+
+func (t *terminal) restore() error { return term.Restore(int(t.in.Fd()), t.was) }
+
+// pump takes what is typed until ctx ends, or the terminal is gone.
+func (t *terminal) pump(ctx context.Context, from io.Reader) {
+	b := make([]byte, 4096)
+	for {
+		n, err := from.Read(b)
+		typed := []byte(otherKeys.Replace(string(b[:n])))
+		if at := bytes.LastIndexByte(typed, readline.CharInterrupt); at >= 0 && !t.editing.Load() {
+			typed = typed[at+1:]
+			t.keys.clear()
+			t.interrupt()
+		}
+		t.keys.put(ctx, typed)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.keys.end()
+			}
+			return
+		}
+	}
+}
+
+// ctrlC is a Ctrl-C that came as a signal.
+func (t *terminal) ctrlC() {
+	if t.editing.Load() {
+		t.keys.put(context.Background(), []byte{readline.CharInterrupt})
+		return
+	}
+	t.keys.clear()
+	t.interrupt()
+}
+
+// resized says that the screen may have another width.
+func (t *terminal) resized() {
+	t.widened.Store(true)
+	if t.editing.Load() {
+		t.keys.show()
+	}
+}
+
+// rewidth tells readline of another width.
+func (t *terminal) rewidth() {
+	if t.widened.Swap(false) && t.rl != nil {
+		t.widen()
+	}
+}
+
+// readLine reads a line that is typed. Its error is errInterrupted for a
+// Ctrl-C, io.EOF for a Ctrl-D on an empty line, and for a terminal that is gone.
+func (t *terminal) readLine(prompt string) (string, error) {
+	if t.over.Load() {
+		return "", io.EOF
+	}
+	t.rewidth()
+	t.editing.Store(true)
+	t.screen.edit(t.keys.open)
+	line, err := t.readline(prompt)
+	t.screen.back()
+	t.editing.Store(false)
+	switch {
+	case err == readline.ErrInterrupt:
+		return "", errInterrupted
+	case t.over.Load():
+		return "", io.EOF // also with half a line: nobody has ended it
+	}
+	return line, err
+}
+
+func (t *terminal) readline(prompt string) (string, error) {
+	if t.rl != nil {
+		t.rl.SetPrompt(prompt)
+		return t.rl.Readline()
+	}
+	_, _ = io.WriteString(t.screen, prompt)
+	var line []byte
+	b := make([]byte, 4096)
+	for {
+		n, err := t.keys.Read(b)
+		if err != nil {
+			t.over.Store(true)
+			return "", io.EOF
+		}
+		switch part := b[:n]; {
+		case string(part) == string(wakeRune):
+			if p := t.screen.waiting(); len(p) > 0 {
+				_, _ = fmt.Fprintf(t.screen, "\n%s%s", p, prompt)
+			}
+		case part[n-1] == readline.CharInterrupt:
+			_, _ = io.WriteString(t.screen, "\n")
+			return "", readline.ErrInterrupt
+		case part[n-1] == '\n':
+			return string(append(line, part[:n-1]...)), nil
+		default:
+			line = append(line, part...)
+		}
+	}
+}
+
+// ask asks a question, and gives what was typed.
+func (t *terminal) ask(question string) (string, error) {
+	if columns, _ := t.screen.size(); text.StringWidth(question) > columns-20 { // there is to be room for the answer
+		t.screen.print([]byte(question + "\n"))
+		question = "? "
+	}
+	t.asking = true
+	defer func() { t.asking = false }()
+	return t.readLine(question)
+}
+
+// filter sees each key before readline works on it, and says whether it does.
+func (t *terminal) filter(r rune) (rune, bool) {
+	op := t.rl.Operation
+	ends := false // the line
+	switch r {
+	case 0:
+		t.over.Store(true)
+		return r, true
+	case wakeRune:
+		t.rewidth()
+		if p := t.screen.waiting(); len(p) > 0 {
+			_, _ = t.rl.Write(p)
+		}
+		return r, false
+	case readline.CharEnter, readline.CharCtrlJ:
+		ends = true
+	case readline.CharInterrupt:
+		ends = !op.IsSearchMode()
+	case readline.CharDelete:
+		ends = t.length == 0 && op.IsNormalMode()
+	case deleteRune:
+		return readline.CharDelete, t.length > 0
+	case readline.CharPrev, readline.CharNext, readline.CharBckSearch, readline.CharTab:
+		return r, !t.asking
+	case readline.CharLineStart, readline.CharBackward, readline.CharLineEnd, readline.CharForward, readline.CharBell,
+		readline.CharCtrlH, readline.CharKill, readline.CharCtrlL, readline.CharTranspose, readline.CharCtrlU,
+		readline.CharCtrlW, readline.CharCtrlY, readline.CharBackspace,
+		readline.MetaBackward, readline.MetaForward, readline.MetaDelete, readline.MetaBackspace:
+		return r, true
+	default:
+		// Also Ctrl-Z and Ctrl-S: a shell that others use is not to stop.
+		return r, r > 0 && !unicode.IsControl(r)
+	}
+	if !ends {
+		t.keys.open()
+	}
+	return r, true
+}
+
+// edited sees each line after readline has worked on a key, and completes it for a tab.
+func (t *terminal) edited(line []rune, pos int, key rune) ([]rune, int, bool) {
+	t.length = len(line)
+	if key != readline.CharTab || line == nil {
+		return nil, 0, false
+	}
+	before, after := string(line[:pos]), string(line[pos:])
+	start, words := t.complete(before+after, len(before))
+	if len(words) == 0 || start < 0 || start > len(before) {
+		return nil, 0, false
+	}
+	word := common(words)
+	switch {
+	case len(words) == 1 && !strings.HasSuffix(word, "/") && !strings.HasSuffix(word, "="):
+		word += " "
+	case len(words) > 1 && len(word) <= len(before)-start:
+		columns, _ := t.screen.size()
+		_, _ = t.rl.Write(inColumns(words, columns))
+		return nil, 0, false
+	}
+	done := []rune(before[:start] + word)
+	t.length = len(done) + len(line) - pos
+	return append(done, []rune(after)...), len(done), true
+}
+
+// common is what all words begin with, in whole characters.
+func common(words []string) string {
+	all := words[0]
+	for _, w := range words[1:] {
+		n := 0
+		for n < len(all) && n < len(w) && all[n] == w[n] {
+			n++
+		}
+		all = all[:n]
+	}
+	for !utf8.ValidString(all) && len(all) > 0 {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// maxListed is how many rows of words are shown.
+const maxListed = 10
+
+// inColumns are words below and beside each other, as ls lists names.
+func inColumns(words []string, columns int) []byte {
+	width := 0
+	for _, w := range words {
+		width = max(width, text.StringWidth(w)+2)
+	}
+	across := max(1, columns/width)
+	rows := (len(words) + across - 1) / across
+	var b bytes.Buffer
+	for row := range min(rows, maxListed) {
+		for i := row; i < len(words); i += rows {
+			b.WriteString(words[i])
+			if i+rows < len(words) {
+				b.WriteString(strings.Repeat(" ", width-text.StringWidth(words[i])))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	if rows > maxListed {
+		fmt.Fprintf(&b, "… %d words in all\n", len(words))
+	}
+	return b.Bytes()
+}
+
+// noCompleter keeps readline from completing by itself: its menu of words
+// divides by zero in a narrow screen.
+type noCompleter struct{}
+
+func (noCompleter) Do([]rune, int) ([][]rune, int) { return nil, 0 }
+
+// remember keeps a line that was typed.
+func (t *terminal) remember(line string) error {
+	err := t.history.add(line)
+	t.recall()
+	return err
+}
+
+// recall gives readline the history anew: it leaves traces of a search in it.
+func (t *terminal) recall() {
+	if t.rl == nil {
+		return
+	}
+	t.rl.ResetHistory()
+	_ = t.rl.SaveHistory("") // it cannot search in none
+	for _, l := range t.history.lines {
+		_ = t.rl.SaveHistory(l)
+	}
+}
+
+// page shows text in a pager; where there is none, as it is.
+func (t *terminal) page(ctx context.Context, p []byte) error {
+	pager, ok := os.LookupEnv("PAGER")
+	if !ok {
+		pager = "less"
+	}
+	if pager == "" {
+		t.screen.print(p)
+		return nil
+	}
+	t.screen.leave()
+	if err := t.suspend(); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "sh", "-c", pager)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p), t.screen.out, t.screen.out
+	if os.Getenv("LESS") == "" {
+		cmd.Env = append(os.Environ(), "LESS=FRX")
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it gives the terminal back
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	resumed := t.resume()
+	t.screen.back()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 127 { // the shell found no such program
+		t.screen.print(p)
+	}
+	return resumed
+}
