@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
 	"relaybench/harness/standin"
@@ -188,5 +189,25 @@ func TestTooManyFiles(t *testing.T) {
 	}
 	if err := enoughFiles(32, 1024); err != nil {
 		t.Error(err)
+	}
+}
+
+// A config that no relay of the run reads is no condition of it.
+func TestConfigThatNothingReads(t *testing.T) {
+	url := relay.Program{Form: relay.FormURL, URL: "http://127.0.0.1:1", Upstream: "127.0.0.1:0"}
+	set, file := planned(t, "http.encoding=gzip"), planned(t)
+	file.Config, file.ConfigText = "fast.yml", "http: {encoding: gzip}\n"
+	for _, tt := range []struct {
+		plan  plan.Plan
+		relay relay.Program
+		want  string
+	}{
+		{set, relay.Program{Form: relay.FormNone}, `check: set "http.encoding": no relay is started that could read it`},
+		{file, relay.Program{Form: relay.FormNone}, `check: config "fast.yml": no relay is started that could read it`},
+		{set, url, `check: set "http.encoding": a relay that is not started here keeps the config that its owner gave it`},
+	} {
+		if r, err := Run(t.Context(), tt.plan, tt.relay, Options{limits: quick()}); r != nil || err == nil || err.Error() != tt.want {
+			t.Errorf("%s: result %v, error %v, want %s", tt.relay.Form, r != nil, err, tt.want)
+		}
 	}
 }

@@ -207,6 +207,9 @@ func (x *run) check(ctx context.Context) error {
 	if err := x.plan.Check(); err != nil {
 		return err
 	}
+	if err := checkConfig(x.plan, x.program); err != nil {
+		return err
+	}
 	if err := checkFiles(x.plan.Processes * x.plan.Connections); err != nil {
 		return err
 	}
@@ -228,6 +231,26 @@ func (x *run) check(ctx context.Context) error {
 	}
 	x.agent = newThrough(len(x.kinds))
 	x.res.CalibrationBefore = calibrate(ctx, x.limits.rounds)
+	return nil
+}
+
+// checkConfig refuses a config that nothing reads: the report would name it as a condition of its figures.
+func checkConfig(p plan.Plan, r relay.Program) error {
+	why := ""
+	switch r.Form {
+	case relay.FormNone:
+		why = "no relay is started that could read it"
+	case relay.FormURL:
+		why = "a relay that is not started here keeps the config that its owner gave it"
+	default:
+		return nil
+	}
+	if len(p.Settings) > 0 {
+		return fmt.Errorf("set %q: %s", p.Settings[0].Key, why)
+	}
+	if p.ConfigText != "" {
+		return fmt.Errorf("config %q: %s", p.Config, why)
+	}
 	return nil
 }
 
