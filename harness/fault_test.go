@@ -246,27 +246,28 @@ func TestMallocs(t *testing.T) {
 	if raceDetector {
 		t.Skip("under the race detector pools drop what they hold: go test without -race counts allocations")
 	}
+	enough := errors.New("enough")
 	mallocs := func(rate string) uint64 {
 		before, after := runtime.MemStats{}, runtime.MemStats{}
+		ctx, cancel := context.WithCancelCause(t.Context())
 		o := Options{limits: quick(), at: func(step string, x *run) {
 			switch step {
 			case "send":
 				runtime.ReadMemStats(&before)
+				time.AfterFunc(800*time.Millisecond, func() { cancel(enough) }) // before the first sample, which allocates
 			case "sent":
 				runtime.ReadMemStats(&after)
 			}
 		}}
-		p := planned(t, "duration=800ms", "rate="+rate, "mix=mixed", "connections=8") // over before the first sample
-		if _, err := Run(t.Context(), p, relay.Program{Form: relay.FormNone}, o); err != nil {
+		p := planned(t, "duration=10s", "rate="+rate, "mix=mixed", "connections=8")
+		if _, err := Run(ctx, p, relay.Program{Form: relay.FormNone}, o); !errors.Is(err, enough) {
 			t.Fatal(err)
 		}
 		return after.Mallocs - before.Mallocs
 	}
 	mallocs("12500") // pools fill
 	few, many := mallocs("12500"), mallocs("25000")
-	// What else a run does meanwhile (its samples, connections, the runtime's own) comes and goes by a
-	// hundred or two: the least of some counts.
-	for n := 0; n < 8 && many > few+100; n++ {
+	for range 2 { // the runtime's own come and go: the least of three counts
 		few, many = min(few, mallocs("12500")), min(many, mallocs("25000"))
 	}
 	if many > few+100 {
