@@ -100,6 +100,13 @@ func TestFindPath(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, want %+v", ref, got, err, want)
 		}
 	}
+	link := filepath.Join(t.TempDir(), "relay")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if got := find(t, link); got.Path != link || got.Profile != "release" {
+		t.Errorf("a link: got %+v, want its own path and the profile release", got)
+	}
 }
 
 func TestFindOthers(t *testing.T) {

@@ -65,8 +65,12 @@ func reason(err error) error {
 	return err
 }
 
-// profile is cargo's profile of target/PROFILE/relay and target/TRIPLE/PROFILE/relay, "" for any other path.
+// profile is cargo's profile of target/PROFILE/relay and target/TRIPLE/PROFILE/relay,
+// also behind a link; "" for any other path.
 func profile(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
 	dir := filepath.Dir(path)
 	up := filepath.Dir(dir)
 	if filepath.Base(up) != "target" && filepath.Base(filepath.Dir(up)) != "target" {
