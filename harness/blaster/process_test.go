@@ -153,6 +153,30 @@ func TestProcessDies(t *testing.T) {
 	}
 }
 
+// A sender process that hangs is not waited for without an end.
+func TestProcessHangs(t *testing.T) {
+	t.Parallel()
+	var p *Processes
+	var once sync.Once
+	s := newServer(func(c net.Conn, r *request) bool {
+		if r.stamp.Seq%2 == 1 {
+			once.Do(func() { p.processes[1].cmd.Process.Signal(syscall.SIGSTOP) })
+		}
+		return say(accepted, true)(c, r)
+	})
+	load := newLoad(s.listen(t), 100, time.Second, 2)
+	load.Timeout = time.Second
+	p = startProcesses(t, load, 2)
+	p.grace = 2 * time.Second
+	got, err := p.Run(t.Context(), envelope.Now(), 0, nil)
+	if err == nil || !strings.Contains(err.Error(), "no tally 3s after the load: sender process 2") {
+		t.Errorf("got error %v, want that sender process 2 gave no tally", err)
+	}
+	if got.Due != 50 {
+		t.Errorf("%d due, want the first one's 50", got.Due)
+	}
+}
+
 func TestProcessesStop(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough")

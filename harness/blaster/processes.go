@@ -32,6 +32,7 @@ const (
 type Processes struct {
 	load      Load
 	processes []*process
+	grace     time.Duration // stopLimit
 }
 
 // process is one sender process.
@@ -63,7 +64,7 @@ func StartProcesses(ctx context.Context, load Load, n int) (*Processes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start senders: %w", err)
 	}
-	p := &Processes{load: load}
+	p := &Processes{load: load, grace: stopLimit}
 	if err := p.start(ctx, exe, n); err != nil {
 		p.kill()
 		p.Close()
@@ -135,8 +136,9 @@ func startProcess(exe string, number int) (*process, error) {
 }
 
 // Run sends the load as [Run] does, with all sender processes. Its load's zero
-// and its schedule's start count from zero and start. One that dies is an
-// error, and its share is missing from the tally. A process sends one load.
+// and its schedule's start count from zero and start. One that dies, or hangs
+// when the load and the last answer's time are over, is an error, and its share
+// is missing from the tally. A process sends one load.
 func (p *Processes) Run(ctx context.Context, zero, start int64, live *Live) (*result.Tally, error) {
 	load := p.load
 	load.Zero, load.Schedule.Start = zero, start
@@ -165,6 +167,10 @@ func (p *Processes) Run(ctx context.Context, zero, start int64, live *Live) (*re
 			p.kill()
 		}
 	})
+	var hung atomic.Bool
+	end := time.Duration(zero+start-envelope.Now()) + load.Duration + load.Timeout
+	overdue := time.AfterFunc(end+p.grace, func() { hung.Store(true); p.kill() })
+	defer overdue.Stop()
 	var all sync.WaitGroup
 	for i, q := range p.processes {
 		all.Go(func() { tallies[i], errs[i] = q.run(startJSON{Zero: zero, Start: start}) })
@@ -182,7 +188,11 @@ func (p *Processes) Run(ctx context.Context, zero, start int64, live *Live) (*re
 		<-cut
 		return tally, context.Cause(ctx)
 	}
-	return tally, errors.Join(errs...)
+	err := errors.Join(errs...)
+	if hung.Load() && err != nil {
+		err = fmt.Errorf("no tally %v after the load: %w", load.Timeout+p.grace, err)
+	}
+	return tally, err
 }
 
 // due is how many numbers of the whole share have been due.
