@@ -19,5 +19,11 @@ func TestMain(m *testing.M) {
 	case relay.RoleKeeper:
 		os.Exit(relay.KeeperMain())
 	}
+	// The race detector sleeps a second when a process ends, and there are several that do.
+	if os.Getenv("GORACE") == "" {
+		if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+			panic(err)
+		}
+	}
 	goleak.VerifyTestMain(m)
 }

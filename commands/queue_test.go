@@ -71,6 +71,7 @@ type person struct {
 	t     *testing.T
 	mu    sync.Mutex
 	heard bytes.Buffer
+	came  chan struct{} // of one: it heard something
 	drawn []string
 
 	settle bool // in a bubble: all that follows from a line has happened when it is done
@@ -79,7 +80,28 @@ type person struct {
 func (p *person) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	select {
+	case p.came <- struct{}{}:
+	default: // nobody waits for it, or knows
+	}
 	return p.heard.Write(b)
+}
+
+// until waits until the client has heard a text, and gives all that it heard.
+func (p *person) until(text string) string {
+	p.t.Helper()
+	said, late := "", time.After(time.Minute)
+	for {
+		said += p.hears()
+		if strings.Contains(said, text) {
+			return said
+		}
+		select {
+		case <-p.came:
+		case <-late:
+			p.t.Fatalf("%s never heard %q:\n%s", p.name, text, said)
+		}
+	}
 }
 
 // hears is what the client heard since the last time.
@@ -110,7 +132,7 @@ func (p *person) says(line string) string {
 
 // arrives is a new client of a bench: at a prompt, or a script.
 func arrives(t *testing.T, b *Bench, name string, background bool) *person {
-	p := &person{t: t}
+	p := &person{t: t, came: make(chan struct{}, 1)}
 	p.Session = b.NewSession(Client{Name: name, Out: p, Notes: p, Background: background, Width: 100})
 	p.commands = append(p.commands, workCommand())
 	return p
