@@ -319,15 +319,12 @@ func filterValues(s *Session, _ []string, typed string) []string {
 // reportValues are the newest reports' names.
 func reportValues(s *Session, _ []string, typed string) []string {
 	found := []string{"last", "last-1", "last-2"}
-	db, err := s.bench.open()
-	if err != nil {
-		return nil
+	if db, err := s.bench.open(); err == nil {
+		if ids, err := db.IDs(typed, most); err == nil {
+			found = append(found, ids...)
+		}
 	}
-	ids, err := db.IDs(typed, most)
-	if err != nil {
-		return nil
-	}
-	return append(found, ids...)
+	return found
 }
 
 // jobValues are the jobs that are known, those of the queue first.

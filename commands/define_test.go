@@ -122,6 +122,7 @@ func TestCircleIsFoundSoon(t *testing.T) {
 
 // Where the store is held by another, what needs no definition still works, and what may need one says so.
 func TestDefinitionsOfAStoreThatIsHeld(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "relaybench.db")
 	holder := NewBench(Config{DB: path})
 	if err := holder.Open(); err != nil {
@@ -221,6 +222,7 @@ func TestSessionsOwn(t *testing.T) {
 }
 
 func TestBanner(t *testing.T) {
+	t.Parallel()
 	b := NewBench(Config{DB: filepath.Join(t.TempDir(), "r.db")})
 	defer b.Close()
 	banner := b.Banner()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func echo(name string, args ...arg) command {
 
 // testSession is a session of a few commands that need no store.
 func testSession(out *strings.Builder) *Session {
-	s := NewBench(Config{}).NewSession(Client{Out: out})
+	s := NewBench(Config{DB: os.DevNull}).NewSession(Client{Out: out})
 	s.commands = []command{
 		echo("one", arg{name: "A"}),
 		echo("relay use", arg{name: "WHAT", optional: true}),

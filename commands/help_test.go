@@ -80,7 +80,7 @@ func TestHelpFits(t *testing.T) {
 // Help is wrapped also where no screen says how wide it is.
 func TestHelpWraps(t *testing.T) {
 	var out strings.Builder
-	s := NewBench(Config{}).NewSession(Client{Out: &out})
+	s := NewBench(Config{DB: os.DevNull}).NewSession(Client{Out: &out})
 	lines := []string{"help"}
 	for _, c := range commandTable() {
 		lines = append(lines, "help "+c.name)
@@ -102,7 +102,7 @@ func TestHelpWraps(t *testing.T) {
 // An example is a line that parses.
 func TestExamplesParse(t *testing.T) {
 	var out strings.Builder
-	s := NewBench(Config{}).NewSession(Client{Out: &out})
+	s := NewBench(Config{DB: os.DevNull}).NewSession(Client{Out: &out})
 	for _, c := range commandTable() {
 		if len(c.examples) == 0 && len(c.args) > 0 {
 			t.Errorf("%s has no example", c.name)

@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	maxQueued = 1000 // jobs that may wait
-	keptJobs  = 100  // jobs that have ended and are still known
+	maxQueued = 200 // jobs that may wait
+	keptJobs  = 100 // jobs that have ended and are still known
 )
 
 // queue is where jobs wait for their turn: one runs at a time, whoever typed it.

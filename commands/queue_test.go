@@ -618,6 +618,7 @@ func TestPanicInAJob(t *testing.T) {
 }
 
 func TestQueueIsBounded(t *testing.T) {
+	t.Parallel()
 	db := storetest.Open(t)
 	synctest.Test(t, func(t *testing.T) {
 		b := desk(t, db)
@@ -626,9 +627,9 @@ func TestQueueIsBounded(t *testing.T) {
 			ann.says("work 1h")
 			synctest.Wait()
 		}
-		same(t, "one too many", ann.says("work 1h"), "error: work: 1000 jobs wait already\nhint: cancel some: status lists them\n")
+		same(t, "one too many", ann.says("work 1h"), "error: work: 200 jobs wait already\nhint: cancel some: status lists them\n")
 		wants(t, ann.says("cancel j7"), "j7, your own")
-		wants(t, ann.says("work 1h"), "j1002 queued behind 1,000 jobs")
+		wants(t, ann.says("work 1h"), "j202 queued behind 200 jobs")
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"relaybench/commands/table"
 	"relaybench/harness/relay"
+	"relaybench/harness/variable"
 )
 
 var relayUseCommand = command{
@@ -130,7 +132,7 @@ func (s *Session) named(what, upstream string) (reference, error) {
 func (s *Session) tellRelay(ctx context.Context, ref reference) (reference, error) {
 	p, err := relay.Find(ctx, ref.What, ref.Upstream)
 	if err != nil {
-		return ref, err
+		return ref, misnamed(ref, err)
 	}
 	if p.Form == relay.FormPath {
 		ref.What = p.Path
@@ -139,6 +141,19 @@ func (s *Session) tellRelay(ctx context.Context, ref reference) (reference, erro
 		return ref, s.printf("relay in use: %s\n", p)
 	}
 	return ref, s.print(relayRecord(p))
+}
+
+// misnamed is the error of a relay that was not found, with what was probably meant.
+func misnamed(ref reference, err error) error {
+	var typed *relay.UsageError
+	words := []string{relay.FormStandIn, relay.FormNone, lastUsed}
+	switch {
+	case errors.As(err, &typed):
+		return usageError(err, "")
+	case errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(ref.What, '/'):
+		return hinted(err, didYouMean(variable.Nearest(ref.What, words), "what is no path and no URL is "+oneOf(words)))
+	}
+	return err
 }
 
 // relayRecord is what is known of a relay.

@@ -206,6 +206,7 @@ func (s *slow) Write(p []byte) (int, error) {
 // While one client does not read what it asked for, others read and save: no
 // transaction is open while something is written to a client.
 func TestReaderThatStalls(t *testing.T) {
+	t.Parallel()
 	db := stored(t)
 	b := NewBench(Config{})
 	b.db = db

@@ -95,6 +95,7 @@ func TestKeep(t *testing.T) {
 
 // What has a fit report is left out, what has none is run, by the conditions of today.
 func TestResumeRuns(t *testing.T) {
+	t.Parallel()
 	db := storetest.Open(t)
 	var out strings.Builder
 	s := session(db, &out)
@@ -143,6 +144,7 @@ func TestResumeRuns(t *testing.T) {
 
 // What a list has to run after an end in its middle is said.
 func TestListThatIsStopped(t *testing.T) {
+	t.Parallel()
 	db := storetest.Open(t)
 	var out strings.Builder
 	s := session(db, &out)

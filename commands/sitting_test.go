@@ -15,6 +15,7 @@ const load = "test 1h --rate 50 --mix sessions --pool 10 --connections 2 --drain
 
 // Two clients of one bench, and real runs against the stand-in.
 func TestTwoClients(t *testing.T) {
+	t.Parallel()
 	db := storetest.Open(t)
 	b := desk(t, db)
 	ann, bob := arrives(t, b, "ann", true), arrives(t, b, "bob", true)

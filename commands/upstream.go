@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 
 	"relaybench/commands/table"
@@ -12,8 +13,23 @@ import (
 )
 
 // ServeUpstream runs the fake Sentry alone at addr until ctx ends, and says
-// how to use it and what it counted on out; what it did not understand, on notes.
-func ServeUpstream(ctx context.Context, addr string, format Format, out, notes io.Writer) error {
+// how to use it and what it counted on out; what it did not understand, on
+// notes. It gives why it could not, nil where it could.
+func ServeUpstream(ctx context.Context, addr string, format Format, out, notes io.Writer) *Failure {
+	_, port, err := net.SplitHostPort(addr)
+	if err == nil {
+		_, err = net.DefaultResolver.LookupPort(ctx, "tcp", port)
+	}
+	if err != nil || port == "" {
+		return &Failure{Err: fmt.Errorf("-upstream %q: give HOST:PORT, such as 127.0.0.1:9100", addr), Code: Usage}
+	}
+	if err := serveUpstream(ctx, addr, format, out, notes); err != nil {
+		return &Failure{Err: err, Code: CouldNot}
+	}
+	return nil
+}
+
+func serveUpstream(ctx context.Context, addr string, format Format, out, notes io.Writer) error {
 	var mu sync.Mutex
 	say := func(w io.Writer, f string, args ...any) {
 		mu.Lock()
@@ -39,14 +55,14 @@ counts: http://%[1]s/stats
 `, server.Addr())
 	<-ctx.Done()
 	if err := server.Close(); err != nil {
-		return fmt.Errorf("close: %w", err)
+		return err
 	}
 	stats := server.Stats()
 	switch format {
 	case JSON:
 		b, err := json.MarshalIndent(stats, "", "  ")
 		if err != nil {
-			return err
+			return fmt.Errorf("upstream: %w", err)
 		}
 		say(out, "%s\n", b)
 		return nil
