@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"relaybench/harness/result"
@@ -12,12 +13,16 @@ const quietCPU = 0.05
 
 // drain waits until everything is accounted for, or until nothing has come
 // for the plan's drain time. It outlives ctx, for the sake of what was sent, but
-// then for no longer than that time; where that cut it off, the error is ctx's cause.
+// then for no longer than that time; where that cut it off, the error is ctx's
+// cause. A relay that ends by itself meanwhile is an error.
 func (x *run) drain(ctx context.Context) error {
 	x.res.Drain = x.awaitDrain(ctx)
 	x.res.DrainEnd = max(x.now(), x.res.LoadEnd)
 	x.res.Samples = x.sampler.close()
 	x.meter.drainEnded()
+	if died := x.res.Relay.Died; died != "" {
+		return fmt.Errorf("%w: %s", ErrRelayDied, died)
+	}
 	if x.res.Drain == result.NotDrained {
 		return context.Cause(ctx)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"relaybench/envelope"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
+	"relaybench/upstream"
 )
 
 // watchLeft gives a check that nothing of a run is left: no process below this one, no file in its own temporary folder.
@@ -152,11 +154,16 @@ func TestEachStep(t *testing.T) {
 				x.proc.Stop(0)
 			}
 		}, func(step string, r *result.Result, err error) bool {
-			if step == StepDrain || step == StepStop {
-				return err == nil && r != nil
+			if step == StepDrain || step == StepStop { // nothing may be left to wait for
+				return (err == nil || errors.Is(err, ErrRelayDied)) && r != nil
 			}
 			return errors.Is(err, ErrRelayDied) && r != nil
 		}},
+		{"relay stopped", StepIdle, func(t *testing.T, x *run, _ context.CancelCauseFunc) {
+			if err := syscall.Kill(x.pid(), syscall.SIGSTOP); err != nil {
+				t.Error(err)
+			}
+		}, func(_ string, r *result.Result, err error) bool { return err == nil && r != nil && r.Relay.Exit.Killed }},
 		{"upstream gone", StepRelay, func(_ *testing.T, x *run, _ context.CancelCauseFunc) { x.up.Close() },
 			func(step string, r *result.Result, err error) bool {
 				switch step {
@@ -177,13 +184,13 @@ func TestEachStep(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				short := *quick()
-				short.ready, short.global, short.warm = 3*time.Second, 3*time.Second, 3*time.Second
+				short.ready, short.global, short.warm, short.grace = 3*time.Second, 3*time.Second, 3*time.Second, 3*time.Second
 				o := Options{limits: &short, at: func(at string, x *run) {
 					if at == step {
 						tt.do(t, x, cancel)
 					}
 				}}
-				r, err := Run(ctx, planned(t, "duration=300ms", "drain=300ms", "pool=20"), standIn(t), o)
+				r, err := Run(ctx, planned(t, "duration=300ms", "drain=300ms", "pool=20", "timeout=300ms"), standIn(t), o)
 				if !tt.ok(step, r, err) {
 					t.Errorf("result %v, error %v", r != nil, err)
 				}
@@ -222,6 +229,79 @@ func TestStalledRelay(t *testing.T) {
 		t.Errorf("error %v, want the warm-up that did not come", err)
 	}
 	left()
+}
+
+func TestRelayDiesInDrain(t *testing.T) {
+	left := watchLeft(t)
+	o := Options{limits: quick(), at: func(step string, x *run) {
+		if step == StepDrain {
+			syscall.Kill(x.pid(), syscall.SIGKILL)
+		}
+	}}
+	r, err := Run(t.Context(), planned(t, "duration=300ms", "standin.delay=1m"), standIn(t), o)
+	if !errors.Is(err, ErrRelayDied) || r == nil || r.FailedStep != StepDrain {
+		t.Fatalf("result %v, error %v, want %v in the drain", r != nil, err, ErrRelayDied)
+	}
+	if l := result.LedgerOf(r); r.Drain != result.DrainExited || l.Total.Items.Unaccounted != l.Total.Items.Sent {
+		t.Errorf("drain %q, %+v, want all that was sent unaccounted", r.Drain, l.Total)
+	}
+	left()
+}
+
+// TestUpstreamStalls has an upstream that takes everything and answers nothing
+// for long: what it took has arrived, and the run does not wait for the answers.
+func TestUpstreamStalls(t *testing.T) {
+	left := watchLeft(t)
+	r, l := ran(t, standIn(t), Options{fault: upstream.Latency(time.Minute)}, "duration=300ms", "drain=500ms")
+	closed(t, r, l, 60)
+	if r.Upstream.OpenMax < 50 {
+		t.Errorf("at most %d requests were open at the upstream, want those of a stall", r.Upstream.OpenMax)
+	}
+	left()
+}
+
+// TestSenderProcessKilled wants the run of a sender that was killed to end with
+// an error that says so, its result kept and the others ended.
+func TestSenderProcessKilled(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("sender processes are found by /proc")
+	}
+	left := watchLeft(t)
+	o := Options{limits: quick(), at: func(step string, _ *run) {
+		if step == "send" {
+			for _, pid := range sendersBelow(t)[:1] {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}}
+	r, err := Run(t.Context(), planned(t, "duration=500ms", "connections=2x4"), standIn(t), o)
+	if err == nil || r == nil || !strings.Contains(err.Error(), "sender process") || r.FailedStep != StepLoad {
+		t.Fatalf("result %v, error %v, want one that names the sender process", r != nil, err)
+	}
+	checkLedger(t, r, result.LedgerOf(r))
+	left()
+}
+
+// sendersBelow are the sender processes that this one started.
+func sendersBelow(t *testing.T) (pids []int) {
+	t.Helper()
+	procs, err := procfs.AllProcs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range procs {
+		st, err := p.Stat()
+		if err != nil || st.PPID != os.Getpid() {
+			continue
+		}
+		if env, err := p.Environ(); err == nil && slices.Contains(env, "RELAYBENCH_ROLE=sender") {
+			pids = append(pids, p.PID)
+		}
+	}
+	if len(pids) != 2 {
+		t.Fatalf("%d sender processes, want 2", len(pids))
+	}
+	return pids
 }
 
 func TestSomebodyElsesUpstream(t *testing.T) {

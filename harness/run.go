@@ -428,6 +428,7 @@ func (x *run) stop() {
 	}
 	if x.proc != nil {
 		x.step = StepStop
+		x.hook(StepStop)
 		x.tell(func(o Observer) { o.Step(StepStop) })
 		if x.tally != nil {
 			for _, m := range x.proc.Messages() {

@@ -57,6 +57,9 @@ func (m *meter) loadEnded() {
 		h.CPULoad += x.tally.CPU
 	}
 	h.WaitLoad = since(m.wait, runQueueWait(m.self))
+	if x.senders != nil {
+		h.WaitLoad = -1 // the senders' own is not seen from here
+	}
 	h.RelayWait = since(m.relay, runQueueWait(x.pid()))
 	h.GCs = collections() - m.gcs
 }

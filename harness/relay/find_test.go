@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -29,7 +30,7 @@ func TestFindErrors(t *testing.T) {
 	}
 	for _, c := range []struct{ name, ref, upstream, want string }{
 		{"nothing", "", "", "no relay given"},
-		{"no file", dir + "/no", "", `/no": no such file: give the path`},
+		{"no file", dir + "/no", "", `/no": no such file or directory: give the path`},
 		{"a file on the way", file("plain", "", 0o644) + "/relay", "", "not a directory"},
 		{"a folder", dir, "", "a folder: give the binary in it, such as " + dir + "/target/release/relay"},
 		{"not executable", file("data", "#!/bin/sh\necho relay 1.2.3", 0o644), "", "not executable"},
@@ -308,5 +309,33 @@ func TestRevisionIsClaimedWhereItMayBe(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What cannot be meant is told from what is not there.
+func TestFindErrorsOfUsage(t *testing.T) {
+	for _, c := range []struct {
+		ref, upstream  string
+		usage, missing bool
+	}{
+		{"", "", true, false},
+		{"stand-in", "127.0.0.1:2", true, false},
+		{"https://127.0.0.1:1", "127.0.0.1:2", true, false},
+		{"http://127.0.0.1:1/api", "127.0.0.1:2", true, false},
+		{"http://127.0.0.1:port", "127.0.0.1:2", true, false},
+		{"http://127.0.0.1:1", "", true, false},
+		{"http://127.0.0.1:1", "nonsense", true, false},
+		{"http://127.0.0.1:1", "127.0.0.1:2", false, false}, // nobody is there
+		{t.TempDir() + "/no", "", false, true},
+		{t.TempDir(), "", false, false},
+	} {
+		_, err := relay.Find(t.Context(), c.ref, c.upstream)
+		var usage *relay.UsageError
+		if got := errors.As(err, &usage); err == nil || got != c.usage {
+			t.Errorf("%q, %q: %v: of usage %t, want %t", c.ref, c.upstream, err, got, c.usage)
+		}
+		if got := errors.Is(err, fs.ErrNotExist); got != c.missing {
+			t.Errorf("%q, %q: %v: missing %t, want %t", c.ref, c.upstream, err, got, c.missing)
+		}
 	}
 }

@@ -37,7 +37,7 @@ func findPath(ctx context.Context, ref string) (Program, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Program{}, fmt.Errorf("exec %q: no such file: give the path of a relay binary, a URL, stand-in or none", ref)
+		return Program{}, fmt.Errorf("exec %q: %w: give the path of a relay binary, a URL, stand-in or none", ref, reason(err))
 	case err != nil:
 		return Program{}, fmt.Errorf("exec %q: %w", ref, reason(err))
 	case info.IsDir():
@@ -142,16 +142,16 @@ func findURL(ctx context.Context, ref, upstream string) (Program, error) {
 	u, err := url.Parse(ref)
 	switch {
 	case err != nil:
-		return Program{}, fmt.Errorf("relay %q: not a URL", ref)
+		return Program{}, usage("relay %q: not a URL", ref)
 	case u.Scheme != "http":
-		return Program{}, fmt.Errorf("relay %q: only http is spoken, as Relay itself speaks it", ref)
+		return Program{}, usage("relay %q: only http is spoken, as Relay itself speaks it", ref)
 	case u.Hostname() == "", u.User != nil, u.Path != "" && u.Path != "/", u.RawQuery != "", u.Fragment != "":
-		return Program{}, fmt.Errorf("relay %q: give http://HOST:PORT and nothing more", ref)
+		return Program{}, usage("relay %q: give http://HOST:PORT and nothing more", ref)
 	case upstream == "":
-		return Program{}, fmt.Errorf("relay %q: give its --upstream HOST:PORT too, the address that it sends to: relaybench will listen there", ref)
+		return Program{}, usage("relay %q: give its --upstream HOST:PORT too, the address that it sends to: relaybench will listen there", ref)
 	}
 	if host, port, err := net.SplitHostPort(upstream); err != nil || host == "" || port == "" {
-		return Program{}, fmt.Errorf("--upstream %q: give HOST:PORT", upstream)
+		return Program{}, usage("--upstream %q: give HOST:PORT", upstream)
 	}
 	port := u.Port()
 	if port == "" {

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -46,17 +45,29 @@ type Program struct {
 	Profile      string    `json:"profile,omitempty"` // "release" or "debug", from the path target/PROFILE/relay
 }
 
+// UsageError is the error of a relay that was named in a way that none can be
+// named, whatever there is on this machine.
+type UsageError struct{ text string }
+
+func (e *UsageError) Error() string { return e.text }
+
+func usage(format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...)}
+}
+
 // Find resolves and identifies what `relay use` was given: "stand-in", "none",
 // a URL (then upstream is its --upstream), or the path of a binary ("~/" is
 // the home folder). Nothing is started but `relay --version`, and nothing is left running.
+// Its error has a *[UsageError] in it where ref and upstream cannot be what was
+// meant, and fs.ErrNotExist where there is no such file.
 func Find(ctx context.Context, ref, upstream string) (Program, error) {
 	url := strings.Contains(ref, "://")
 	if upstream != "" && !url {
-		return Program{}, fmt.Errorf("%q: --upstream is for a relay given as a URL", ref)
+		return Program{}, usage("%q: --upstream is for a relay given as a URL", ref)
 	}
 	switch {
 	case ref == "":
-		return Program{}, errors.New("no relay given: a path, a URL, stand-in or none")
+		return Program{}, usage("no relay given: a path, a URL, stand-in or none")
 	case ref == FormNone:
 		return Program{Form: FormNone}, nil
 	case ref == FormStandIn:

@@ -146,7 +146,7 @@ type Harness struct {
 	CPUs      int    `json:"cpus"`        // that the run could use
 	CPULoad   int64  `json:"cpu_load_ns"` // of relaybench and its sender processes during the load
 	CPUDrain  int64  `json:"cpu_drain_ns"`
-	WaitLoad  int64  `json:"wait_load_ns"`  // its threads waited for a CPU during the load; -1 unknown
+	WaitLoad  int64  `json:"wait_load_ns"`  // its threads waited for a CPU during the load; -1 unknown, as with sender processes
 	RelayWait int64  `json:"relay_wait_ns"` // likewise the relay's; -1 unknown
 	Others    int64  `json:"others_ns"`     // CPU of all other processes from load start to drain end; -1 unknown
 	RSSPeak   int64  `json:"rss_peak"`
@@ -171,13 +171,13 @@ type Sample struct {
 	Accepted   uint64 `json:"accepted"`
 	Refused    uint64 `json:"refused"`
 	Failed     uint64 `json:"failed"`
-	Arrived    uint64 `json:"arrived"`      // first acknowledgements
-	Outcomes   uint64 `json:"outcomes"`     // in sends, by the kinds' mean elements
-	Backlog    int64  `json:"backlog"`      // sent less arrived, outcomes and refused without one
-	RelayCPU   int64  `json:"relay_cpu_ns"` // since load start; -1 unknown
-	RelayRSS   int64  `json:"relay_rss"`    // bytes; -1 unknown
-	Threads    int    `json:"threads"`      // of the relay; -1 unknown
-	HarnessCPU int64  `json:"harness_cpu_ns"`
-	LateMax    int64  `json:"late_max_ns"` // the largest lateness of a send since the sample before
-	Open       int    `json:"open"`        // envelope requests open at the upstream
+	Arrived    uint64 `json:"arrived"`        // first acknowledgements
+	Outcomes   uint64 `json:"outcomes"`       // in sends, by the kinds' mean elements
+	Backlog    int64  `json:"backlog"`        // sent less arrived, outcomes and refused without one
+	RelayCPU   int64  `json:"relay_cpu_ns"`   // since load start; -1 unknown
+	RelayRSS   int64  `json:"relay_rss"`      // bytes; -1 unknown
+	Threads    int    `json:"threads"`        // of the relay; -1 unknown
+	HarnessCPU int64  `json:"harness_cpu_ns"` // of relaybench, without its sender processes
+	LateMax    int64  `json:"late_max_ns"`    // the largest lateness of a send since the sample before
+	Open       int    `json:"open"`           // envelope requests open at the upstream
 }
