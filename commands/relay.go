@@ -118,6 +118,9 @@ const lastUsed = "last"
 // named is the reference that was typed.
 func (s *Session) named(what, upstream string) (reference, error) {
 	if what != lastUsed {
+		if relayPath(what) && what != "" {
+			what = s.from(what)
+		}
 		return reference{What: what, Upstream: upstream}, nil
 	}
 	ref, ok, err := s.bench.lastRelay()

@@ -137,9 +137,9 @@ func (p *program) run() commands.Code {
 	ctx, kill, release := catch(context.Background(), signals...)
 	defer release()
 	if p.given["upstream"] {
-		if err := commands.ServeUpstream(ctx, p.upstream, p.format, p.out, p.errs); err != nil {
-			p.tell.tell(&commands.Failure{Command: "upstream", Err: err, Code: commands.CouldNot}, "")
-			return commands.CouldNot
+		if f := commands.ServeUpstream(ctx, p.upstream, p.format, p.out, p.errs); f != nil {
+			p.tell.tell(f, "")
+			return f.Code
 		}
 		return commands.Fine
 	}

@@ -1,0 +1,37 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+
+	"relaybench/store/storetest"
+)
+
+// A relay that was typed wrongly is an error of usage; a word that is none has the nearest as a hint.
+func TestRelayMisnamed(t *testing.T) {
+	var out strings.Builder
+	s := session(storetest.Open(t), &out)
+	for _, tt := range []struct {
+		line string
+		code Code
+		says string
+	}{
+		{"relay use http://127.0.0.1:1", Usage, "give its --upstream HOST:PORT"},
+		{"relay use https:// --upstream 127.0.0.1:2", Usage, "only http is spoken"},
+		{"relay use http://127.0.0.1:1/api --upstream 127.0.0.1:2", Usage, "give http://HOST:PORT"},
+		{"relay use http://127.0.0.1:1 --upstream nonsense", Usage, `--upstream "nonsense": give HOST:PORT`},
+		{"relay use stand-in --upstream 127.0.0.1:2", Usage, "--upstream is for a relay given as a URL"},
+		{"relay use http://127.0.0.1:1 --upstream 127.0.0.1:2", CouldNot, "connection refused"},
+		{"relay use standin", CouldNot, "hint: did you mean stand-in?"},
+		{"relay use nnoe", CouldNot, "hint: did you mean none?"},
+		{"relay use lats", CouldNot, "hint: did you mean last?"},
+		{"relay use docker", CouldNot, "hint: what is no path and no URL is stand-in, none or last"},
+		{"relay use ./standin", CouldNot, "hint: \n"},
+	} {
+		code, said := do(t, s, &out, tt.line)
+		if code != tt.code {
+			t.Errorf("%s: code %d, want %d", tt.line, code, tt.code)
+		}
+		wants(t, said, tt.says)
+	}
+}
