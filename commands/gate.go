@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -125,7 +126,15 @@ func (s *Session) path(typed string) (string, error) {
 		}
 		return filepath.Join(home, rest), nil
 	}
-	return filepath.Abs(typed)
+	return filepath.Abs(s.from(typed))
+}
+
+// from is a typed path as it is from this process's folder, where the client's is another one.
+func (s *Session) from(typed string) string {
+	if s.client.Dir == "" || filepath.IsAbs(typed) || typed == "~" || strings.HasPrefix(typed, "~/") {
+		return typed
+	}
+	return filepath.Join(s.client.Dir, typed)
 }
 
 // maxFile is the size of the largest file that a command reads, in bytes.
@@ -235,5 +244,6 @@ func (s *Session) files(typed string) []string {
 			break
 		}
 	}
+	slices.Sort(found)
 	return found
 }

@@ -140,6 +140,26 @@ func TestPathsThatAreRefused(t *testing.T) {
 	}
 }
 
+// What a client names is relative to its own folder.
+func TestPathsOfAClientElsewhere(t *testing.T) {
+	there := t.TempDir()
+	if err := os.WriteFile(filepath.Join(there, "x.yml"), []byte("limits: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := desk(t, storetest.Open(t))
+	ann := &person{t: t}
+	ann.Session = b.NewSession(Client{Out: ann, Dir: there})
+	wants(t, ann.says("explain test 1s --config x.yml"), "1 run, ")
+	wants(t, ann.says("relay use ./none"), filepath.Join(there, "none"))
+	ann.says("db backup sub.db")
+	if _, err := os.Stat(filepath.Join(there, "sub.db")); err != nil {
+		t.Error(err)
+	}
+	if _, found := ann.Complete("db import ", 10); !slices.Equal(found, []string{"sub.db", "x.yml"}) {
+		t.Errorf("completed %q", found)
+	}
+}
+
 // opening are the ways to a file that only the gate knows; others give a name to what is opened elsewhere.
 var opening = map[string][]string{
 	"os": {"Open", "OpenFile", "OpenRoot", "OpenInRoot", "Create", "CreateTemp", "ReadFile", "WriteFile", "ReadDir", "DirFS", "Mkdir", "MkdirAll", "MkdirTemp", "Remove", "RemoveAll", "Rename",
@@ -149,7 +169,7 @@ var opening = map[string][]string{
 	"exec":     nil,
 	"syscall":  nil,
 	"unix":     nil,
-	"net":      nil,
+	"net":      {"Dial", "DialTimeout", "DialUnix", "Dialer", "Listen", "ListenPacket", "ListenUnix", "ListenUnixgram", "ListenConfig"},
 }
 
 // TestOnlyTheGateOpensFiles holds that no command opens a file but through the gate.

@@ -29,6 +29,8 @@ type Client struct {
 	Format Format
 	Color  bool
 	Width  int // of the screen; 0: as wide as it gets
+	// Dir is the folder that its paths are relative to; empty: this process's.
+	Dir string
 	// Remote says that the client names no path of this host, unless [Config.AllowPaths].
 	Remote bool
 	// Background says that a queued command gives the prompt back at once, with
