@@ -95,6 +95,7 @@ func tell(events <-chan any, tick <-chan time.Time, out io.Writer, width int, lo
 	}
 	var step, now string
 	var last result.Sample
+	var ended time.Duration // of the load; 0: it goes on
 	for {
 		select {
 		case e, ok := <-events:
@@ -107,12 +108,15 @@ func tell(events <-chan any, tick <-chan time.Time, out io.Writer, width int, lo
 			}
 			switch e := e.(type) {
 			case string:
-				if step = e; step == harness.StepLoad {
-					last = result.Sample{}
+				switch step = e; step {
+				case harness.StepLoad:
+					last, ended = result.Sample{}, 0
+				case harness.StepDrain:
+					ended = max(load, time.Duration(last.At))
 				}
 				now = strings.TrimPrefix(where.String()+"  ", "  ") + step + " …"
 			case result.Sample:
-				now = progressLine(last, e, load, where)
+				now = progressLine(last, e, load, ended, where)
 				last = e
 			}
 			goes(now)
@@ -136,24 +140,27 @@ func fitted(line string, width int) string {
 }
 
 // progressLine says how a load or drain goes, by a sample and the one before
-// it: short enough for 80 columns at rates of some thousands. Where there are
+// it: short enough for 80 columns at rates of some thousands. The load was to
+// last so long and has ended at ended, 0: it goes on, for senders may be late. Where there are
 // several runs, the time that is left is that of all.
-func progressLine(before, s result.Sample, load time.Duration, where place) string {
+func progressLine(before, s result.Sample, load, ended time.Duration, where place) string {
 	at := time.Duration(s.At)
 	var parts []string
 	if p := where.String(); p != "" {
 		parts = append(parts, p)
 	}
 	switch {
-	case s.Draining:
-		parts = append(parts, "drain "+seconds(max(at-load, 0)))
+	case ended > 0:
+		parts = append(parts, "drain "+seconds(max(at-ended, 0)))
+	case at > load:
+		parts = append(parts, "senders late "+seconds(at-load))
 	case len(parts) == 0:
 		parts = append(parts, fmt.Sprintf("%s, %s left", seconds(at), seconds(max(load-at, 0))))
 	}
 	took := float64(s.At - before.At)
 	perSecond := func(n uint64) string { return count(math.Round(float64(n)/took*1e9)) + "/s" }
 	if took > 0 {
-		if !s.Draining {
+		if ended == 0 {
 			parts = append(parts, "sent "+perSecond(s.Sent-before.Sent))
 		}
 		parts = append(parts, "arrived "+perSecond(s.Arrived-before.Arrived))

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -18,16 +19,42 @@ var samples = []result.Sample{
 }
 
 func TestProgressLine(t *testing.T) {
+	const load = 3 * time.Second
 	var before result.Sample
 	for i, want := range []string{
 		"1s, 2s left  sent 200/s  arrived 197/s  backlog 3  relay 0.50 cores 84 MB",
 		"3s, 0s left  sent 6,000/s  arrived 4,000/s  backlog 4,003  refused 7  failed 1  relay 1.50 cores 1084 MB",
 		"drain 1s  arrived 4,003/s  backlog 0",
 	} {
-		if got := progressLine(before, samples[i], 3*time.Second, place{}); got != want {
+		var ended time.Duration
+		if i == 2 {
+			ended = load
+		}
+		if got := progressLine(before, samples[i], load, ended, place{}); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		before = samples[i]
+	}
+	got, want := progressLine(samples[1], samples[2], load, 0, place{}), "senders late 1s  sent 0/s  arrived 4,003/s  backlog 0"
+	if got != want {
+		t.Errorf("past its end: %q, want %q", got, want)
+	}
+}
+
+// A load whose senders are late has not ended with its planned duration: the drain begins with its step.
+func TestProgressOfLateSenders(t *testing.T) {
+	var lines []string
+	events := make(chan any, 8)
+	for _, e := range []any{harness.StepLoad, samples[1], result.Sample{At: 8e9, Draining: true},
+		harness.StepDrain, result.Sample{At: 9e9, Draining: true}} {
+		events <- e
+	}
+	close(events)
+	tell(events, nil, io.Discard, 0, 3*time.Second, place{}, func(l string) { lines = append(lines, l) })
+	for i, want := range []string{"load …", "3s, 0s left  sent ", "senders late 5s  sent ", "drain …", "drain 1s  arrived ", ""} {
+		if len(lines) <= i || !strings.HasPrefix(lines[i], want) {
+			t.Errorf("line %d of %q does not begin with %q", i, lines, want)
+		}
 	}
 }
 
@@ -50,7 +77,7 @@ func toldOf(width int) string {
 
 func TestTell(t *testing.T) {
 	line := func(i int, before result.Sample) string {
-		return progressLine(before, samples[i], 3*time.Second, place{})
+		return progressLine(before, samples[i], 3*time.Second, 0, place{})
 	}
 	want := "ready …\nload …\n" + line(0, result.Sample{}) + "\n" + line(1, samples[0]) + "\n"
 	if d := cmp.Diff(want, toldOf(0)); d != "" {
@@ -119,7 +146,7 @@ func TestPlaceInALine(t *testing.T) {
 		{rounds, "3/12 round 2/3, 1m40s left  sent 6,000/s"},
 		{late, "12/12, 0s left  sent "},
 	} {
-		if got := progressLine(samples[0], samples[1], 3*time.Second, tt.where); !strings.HasPrefix(got, tt.want) {
+		if got := progressLine(samples[0], samples[1], 3*time.Second, 0, tt.where); !strings.HasPrefix(got, tt.want) {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}
@@ -127,7 +154,7 @@ func TestPlaceInALine(t *testing.T) {
 	if got, want := hours.String(), "1/2, 26h4m left"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := progressLine(samples[1], samples[2], 3*time.Second, one), "3/12, 1m40s left  drain 1s  arrived "; !strings.HasPrefix(got, want) {
+	if got, want := progressLine(samples[1], samples[2], 3*time.Second, 3*time.Second, one), "3/12, 1m40s left  drain 1s  arrived "; !strings.HasPrefix(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var out strings.Builder
