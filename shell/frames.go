@@ -137,12 +137,11 @@ func (c *client) openFrames(h hello) {
 		Out: framed{frameOut, c.write}, Notes: framed{frameErr, c.write}, Live: inRange(h.Live, maxColumns),
 		Format: commands.Format(h.Format), Color: h.Color, Width: inRange(h.Width, maxColumns),
 	}
-	switch {
-	case c.remote:
-	case h.Script:
-		its.Name = "script"
-	default:
-		its.Name = "terminal"
+	if !c.remote {
+		its.Name, its.Dir = "terminal", h.Dir
+		if h.Script {
+			its.Name = "script"
+		}
 	}
 	if !h.Script {
 		its.Jobs = framed{frameJobs, c.out.offer}

@@ -56,6 +56,7 @@ func keeps(line string) bool {
 // add adds a line that was typed, and what other terminals have added.
 func (h *history) add(line string) error {
 	line, _, _ = strings.Cut(line, "\n")
+	line = strings.TrimRightFunc(line, unicode.IsSpace)
 	if !keeps(line) {
 		return nil
 	}

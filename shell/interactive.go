@@ -120,7 +120,7 @@ func (h *host) parting() (question, remark string) {
 	if len(why) == 0 {
 		return "", ""
 	}
-	return strings.Join(why, ", ") + ": end all of it?", ""
+	return strings.Join(why, ", ") + ": leave, and end that?", ""
 }
 
 // typedInterrupt is a Ctrl-C that was typed ahead of what has just begun.

@@ -28,7 +28,7 @@ type own struct {
 
 func (o own) do(ctx context.Context, text, at string) (commands.Code, bool) {
 	return o.session.Do(ctx, text, func(f *commands.Failure) bool {
-		o.tell.tell(f, at)
+		o.tell.tell(withConnect(f), at)
 		return o.keepGoing
 	})
 }

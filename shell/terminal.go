@@ -165,6 +165,9 @@ func (t *terminal) ctrlC() {
 		t.keys.put(context.Background(), []byte{readline.CharInterrupt})
 		return
 	}
+	if t.screen.plain {
+		t.screen.show([]byte("\n")) // after the ^C that it shows
+	}
 	t.keys.clear()
 	t.interrupt()
 }
