@@ -24,6 +24,14 @@ const most = 200
 // start to pos. They are words as they can be typed, in quotes where they need
 // them, and of many there are the first. One that ends in =, > or / may go on.
 func (s *Session) Complete(text string, pos int) (start int, candidates []string) {
+	defer func() {
+		if r := recover(); r != nil { // no keystroke harms anybody
+			start, candidates = pos, nil
+			if s.bench.config.Log != nil {
+				_ = s.bench.fault(r)
+			}
+		}
+	}()
 	pos = max(0, min(pos, len(text)))
 	words, start, typed, ok := line.Tail(text[:pos])
 	if !ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -102,6 +103,9 @@ func (s *Session) whole(text string) []string {
 func (s *Session) command(ctx context.Context, words []string) (code Code, f *Failure) {
 	defer func() { s.format = s.client.Format }()
 	c, rest, err := lookup(s.commands, words)
+	if err != nil && s.undefined == nil {
+		c, rest, err = lookup(s.commands, words, aliasValues(s, nil, "")...)
+	}
 	if err != nil && s.undefined != nil { // it may be a definition's name
 		err = hinted(err, "definitions cannot be looked up: "+s.undefined.Error())
 	}
@@ -139,7 +143,8 @@ func (s *Session) guarded(do func() (Code, error)) (code Code, err error) {
 }
 
 // lookup finds the command that words name, and gives the words after its name.
-func lookup(table []command, words []string) (*command, []string, error) {
+// Where there is none, the nearest name is told, more among them.
+func lookup(table []command, words []string, more ...string) (*command, []string, error) {
 	first := false
 	for n := min(2, len(words)); n > 0; n-- {
 		name := strings.Join(words[:n], " ")
@@ -151,7 +156,7 @@ func lookup(table []command, words []string) (*command, []string, error) {
 		}
 	}
 	name := words[0]
-	var names, near []string
+	names, near := slices.Clone(more), []string(nil)
 	for _, c := range table {
 		names = append(names, c.name)
 		if strings.HasPrefix(c.name, words[0]+" ") {
@@ -247,6 +252,9 @@ func flagError(fs *pflag.FlagSet, err error) error {
 	switch {
 	case errors.As(err, &unknown):
 		name := unknown.GetSpecifiedName()
+		if d, err := time.ParseDuration(unknown.GetSpecifiedShortnames()); err == nil && d != 0 {
+			return usageError(fmt.Errorf("-%s: a duration cannot be negative", unknown.GetSpecifiedShortnames()), "")
+		}
 		if short := unknown.GetSpecifiedShortnames(); short != "" {
 			name = short
 		}

@@ -215,7 +215,8 @@ func TestOnlyTheGateOpensFiles(t *testing.T) {
 				return true
 			}
 			if names, ok := opening[imported[of.Name]]; ok && (names == nil || slices.Contains(names, call.Sel.Name)) {
-				if seen++; file != "gate.go" {
+				// What the bench goes to was named by whoever started it.
+				if seen++; file != "gate.go" && file != "bench.go" {
 					t.Errorf("%s: %s.%s: only gate.go goes to files", set.Position(call.Pos()), of.Name, call.Sel.Name)
 				}
 			}

@@ -94,6 +94,9 @@ func (s *Session) newJob(c *command, t task) (*job, error) {
 
 func (j *job) id() string { return "j" + strconv.Itoa(j.number) }
 
+// heard says that its owner waits for it, and so is told at once how it ends.
+func (j *job) heard() bool { return j.attended && !j.owner.ear.left.Load() }
+
 // view is the job as it is now. The queue's lock is held.
 func (j *job) view() Job {
 	v := Job{ID: j.id(), Owner: j.name, Line: j.line, State: j.state, Since: j.since, Code: j.code, Now: j.now}

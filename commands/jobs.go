@@ -273,7 +273,8 @@ type watching struct {
 func (s *Session) watch(ctx context.Context, j *job, w watching) error {
 	f := j.voice.follow()
 	defer j.voice.unfollow(f)
-	s.watched.Store(j)
+	now := &watched{ctx, j}
+	s.watched.Store(now)
 	defer s.watched.Store(nil)
 	draw := s.client.Progress
 	if draw == nil || !w.progress {
@@ -311,16 +312,36 @@ func (s *Session) watch(ctx context.Context, j *job, w watching) error {
 			}
 		case <-over:
 			over = nil
-			cause := context.Cause(ctx)
-			if !errors.Is(cause, ErrInterrupted) {
-				return cause
+			if !now.interrupted(s.bench.queue) {
+				return context.Cause(ctx)
 			}
-			s.bench.queue.cancel(j, cause)
 		case <-kill:
 			kill = nil
-			s.bench.queue.end(j)
+			now.kill(s.bench.queue)
 		case <-j.done:
 			return show()
 		}
 	}
+}
+
+// watched is a job that is waited for, until ctx ends.
+type watched struct {
+	ctx context.Context
+	job *job
+}
+
+// interrupted cancels the job if the client has interrupted what it waits for, and says whether it has.
+func (w *watched) interrupted(q *queue) bool {
+	cause := context.Cause(w.ctx)
+	if !errors.Is(cause, ErrInterrupted) {
+		return false
+	}
+	q.cancel(w.job, cause)
+	return true
+}
+
+// kill ends the relay of the job, if it was cancelled; a first Ctrl-C may not have been seen yet.
+func (w *watched) kill(q *queue) {
+	w.interrupted(q)
+	q.end(w.job)
 }

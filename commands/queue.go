@@ -85,7 +85,10 @@ func (q *queue) add(db *store.DB, j *job) error {
 	q.mu.Lock()
 	if err := q.over; err != nil {
 		q.mu.Unlock()
-		return errors.Join(err, j.forget())
+		if e := j.forget(); e != nil {
+			return fmt.Errorf("%w; %w", err, e)
+		}
+		return err
 	}
 	j.behind = len(q.waiting)
 	if q.running != nil {
@@ -130,7 +133,7 @@ func (q *queue) work(ctx context.Context) {
 	q.waiting = nil
 	q.mu.Unlock()
 	for _, j := range left {
-		q.finish(j, Fine, fmt.Errorf("not begun: %w", context.Cause(ctx)), !j.attended)
+		q.finish(j, Fine, fmt.Errorf("not begun: %w", context.Cause(ctx)), !j.heard())
 	}
 }
 
@@ -171,14 +174,17 @@ func (q *queue) run(j *job) {
 	asked := j.cancelled
 	q.mu.Unlock()
 	// Of one that was stopped because relaybench ends, its owner is told at the next start.
-	q.finish(j, code, err, j.ctx.Err() != nil && !asked && !j.attended)
+	q.finish(j, code, err, j.ctx.Err() != nil && !asked && !j.heard())
 }
 
 // finish ends a job, which stays in the store where keep says so.
 func (q *queue) finish(j *job, code Code, err error, keep bool) {
 	if !keep {
+		before := err
 		if e := j.forget(); e != nil {
-			err = errors.Join(err, e)
+			if err = e; before != nil {
+				err = fmt.Errorf("%w; %w", before, e)
+			}
 		}
 	}
 	var f *Failure

@@ -67,7 +67,7 @@ type Session struct {
 	ear       *ear       // where it hears of its jobs
 	job       *job       // the session is that of a job; nil: of a client
 	last      *job       // the newest one that it queued
-	watched   atomic.Pointer[job]
+	watched   atomic.Pointer[watched]
 }
 
 // NewSession is a session of a client.
@@ -108,8 +108,8 @@ func (s *Session) Jobs() []Job {
 // that was cancelled already: what a second Ctrl-C does. It may be called by
 // any goroutine.
 func (s *Session) Kill() {
-	if j := s.watched.Load(); j != nil {
-		s.bench.queue.end(j)
+	if w := s.watched.Load(); w != nil {
+		w.kill(s.bench.queue)
 	}
 }
 
