@@ -87,8 +87,9 @@ type told struct {
 	error
 	hint   string
 	detail []string
-	usage  bool // typed wrongly
-	code   Code // if it is not to be found otherwise
+	usage  bool     // typed wrongly
+	of     *command // that was typed, where it is not the one that is being done
+	code   Code     // if it is not to be found otherwise
 }
 
 func (t *told) Unwrap() error { return t.error }
@@ -101,7 +102,7 @@ func usageError(err error, hint string) error { return &told{error: err, hint: h
 
 // failure puts together what is told of an error of the command c; c may be nil.
 func failure(c *command, err error) *Failure {
-	f := &Failure{Err: err, Code: CouldNot}
+	f, code := &Failure{Err: err, Code: CouldNot}, Fine
 	if c != nil {
 		f.Command = c.name
 	}
@@ -114,6 +115,12 @@ func failure(c *command, err error) *Failure {
 			f.Hint = t.hint + "; " + f.Hint // the inner one tells more of what went wrong
 		}
 		f.Detail = append(f.Detail, t.detail...)
+		if t.of != nil {
+			c = t.of
+		}
+		if code == Fine {
+			code = t.code // the outermost counts
+		}
 		if t.usage {
 			f.Code = Usage
 			if c != nil {
@@ -121,8 +128,8 @@ func failure(c *command, err error) *Failure {
 			}
 		}
 	}
-	if errors.As(err, &t) && t.code != Fine {
-		f.Code = t.code
+	if code != Fine {
+		f.Code = code
 	}
 	if errors.Is(err, ErrInterrupted) || errors.Is(err, context.Canceled) {
 		f.Code = Interrupted

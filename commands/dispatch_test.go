@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -172,6 +173,31 @@ func TestGravest(t *testing.T) {
 			if got, want := Gravest(a, b), order[min(i, j)]; got != want {
 				t.Errorf("Gravest(%d, %d) = %d, want %d", a, b, got, want)
 			}
+		}
+	}
+}
+
+// A negative duration is no flag; a flag of what is explained is told with that one's usage.
+func TestFlagsAsTyped(t *testing.T) {
+	s := NewBench(Config{DB: t.TempDir() + "/relaybench.db"}).NewSession(Client{Out: io.Discard})
+	defer s.bench.Close()
+	for _, tt := range []struct{ line, text, usage string }{
+		{"test -5s", "test: -5s: a duration cannot be negative", "test DURATION [flags]"},
+		{"test -1m30s", "test: -1m30s: a duration cannot be negative", "test DURATION [flags]"},
+		{"test -5", "test: unknown flag -5", "test DURATION [flags]"},
+		{"explain test -5s", "explain: test: -5s: a duration cannot be negative", "test DURATION [flags]"},
+		{"explain test 1s --rat 5", "explain: test: unknown flag --rat", "test DURATION [flags]"},
+		{"explain test 1s --rate x", `explain: rate: "x" is not a rate`, "test DURATION [flags]"},
+		{"explain", "explain: LINE is missing", "explain [flags] LINE…"},
+	} {
+		code, _ := s.Do(t.Context(), tt.line, func(f *Failure) bool {
+			if !strings.HasPrefix(f.Text(), tt.text) || f.Usage != tt.usage {
+				t.Errorf("%s: %q, usage %q, want %q, %q", tt.line, f.Text(), f.Usage, tt.text, tt.usage)
+			}
+			return true
+		})
+		if code != Usage {
+			t.Errorf("%s: code %d", tt.line, code)
 		}
 	}
 }

@@ -91,12 +91,16 @@ func (s *Session) explainCommand(ctx context.Context, c *command, rest []string)
 	}
 	do, args, err := s.parse(&explained, rest)
 	if err != nil {
-		return Fine, fmt.Errorf("%s: %w", c.name, err)
+		return Fine, &told{error: fmt.Errorf("%s: %w", c.name, err), of: c}
 	}
 	if c.explain == nil {
 		return Fine, nil
 	}
-	return do(ctx, args)
+	code, err := do(ctx, args)
+	if err != nil {
+		err = &told{error: err, of: c}
+	}
+	return code, err
 }
 
 // explain says which runs would be made, in which order, and how long they take.

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 
@@ -15,9 +16,28 @@ var summaryFigures = []struct{ head, say string }{
 	{"rates", "sent {sent-rate} of {due-rate} due · accepted {accepted-rate} · forwarded {forwarded-rate}"},
 	{"bytes", "pushed {pushed-bytes-rate} · accepted {accepted-bytes-rate} · arrived {arrived-share} of expected items"},
 	{"relay CPU", "{cpu-per-envelope} per handled send, {cpu-per-item} per item, at {sent-rate} · idle {idle-cores}"},
-	{"memory", "{rss-start} at the start · peak {rss-peak} · {rss-drained} drained · efficiency {memory-efficiency}"},
-	{"backlog", "{backlog-end} at the end of the load, growing by {backlog-slope} · drained in {drain-time}"},
+	{"memory", "{rss-start} at the start · peak {rss-peak} · {rss-drained} drained"},
+	{"", "memory efficiency {memory-efficiency} (accepted bytes a minute / peak RSS), as hey-apm has it"},
+	{"backlog", "{backlog-end} at the end of the load, {backlog-slope} · drained in {drain-time}"},
 	{"harness", "{harness-cpu-per-send} of CPU a send, {harness-share} of the relay's · lateness p99 {late-p99}"},
+}
+
+// figureWords say those metrics in a summary that are not said there as elsewhere.
+var figureWords = map[string]func(v float64) string{
+	"backlog-slope":     trend,
+	"memory-efficiency": figures, // the text has its unit
+}
+
+// trend is how a number of sends grows.
+func trend(perSecond float64) string {
+	size := quantity(math.Abs(perSecond), "sends/s")
+	switch {
+	case size == quantity(0, "sends/s"):
+		return "steady"
+	case perSecond < 0:
+		return "falling by " + size
+	}
+	return "growing by " + size
 }
 
 // metricName is a {NAME} in a line of summaryFigures.
@@ -33,6 +53,9 @@ func figuresTable(r *store.Report) *table.Table {
 				return table.Dash
 			}
 			v, ok := m.Of(r)
+			if word := figureWords[m.Name]; ok && word != nil {
+				return word(v)
+			}
 			return metricCell(v, ok, m.Unit).String()
 		})))
 	}

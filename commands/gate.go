@@ -247,3 +247,16 @@ func (s *Session) files(typed string) []string {
 	slices.Sort(found)
 	return found
 }
+
+// absent says that there is no store yet: looking for reports is no reason to make one.
+func (b *Bench) absent() (bool, error) {
+	if b.opened() {
+		return false, nil
+	}
+	path, err := b.Path()
+	if err != nil {
+		return false, err
+	}
+	_, err = os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist), nil // any other error is for Open to tell
+}

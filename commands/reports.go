@@ -31,7 +31,6 @@ mix=errors, relay-branch~perf, http.encoding=zstd, report-date>2h, unaccounted>0
 where the shell would take < and > for itself. All of several must hold. help filters says more.`,
 	args:     []arg{{name: "FILTER", help: "a condition on a variable or headline metric", optional: true, many: true, values: filterValues}},
 	examples: []string{"reports", "reports mix=errors 'rate>=200' -n all", "reports relay-branch=main -n 168h --json"},
-	store:    true,
 	table:    true,
 	setup: func(s *Session, fs *pflag.FlagSet) work {
 		newest := fs.StringP("number", "n", defaultNewest, "at most so many of the newest, `N`, or those of the last DURATION; all: no limit")
@@ -42,6 +41,12 @@ where the shell would take < and > for itself. All of several must hold. help fi
 			}
 			limit, err := parseNewest(*newest)
 			if err != nil {
+				return Fine, err
+			}
+			if absent, err := s.bench.absent(); absent || err != nil {
+				if err == nil {
+					err = s.printEntries(nil, nil, 0)
+				}
 				return Fine, err
 			}
 			db, err := s.indexed()

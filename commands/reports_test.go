@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -251,5 +254,34 @@ func answering(asked *string, answer string) func(context.Context, string) (stri
 			return "y", io.EOF // cut off before the line's end
 		}
 		return answer, nil
+	}
+}
+
+// Looking for reports makes no store; there are none.
+func TestNoStoreYet(t *testing.T) {
+	path := t.TempDir() + "/relaybench.db"
+	var out strings.Builder
+	s := NewBench(Config{DB: path}).NewSession(Client{Out: &out})
+	defer s.bench.Close()
+	for _, tt := range []struct {
+		line string
+		code Code
+		says string
+	}{
+		{"reports", Fine, "no report\n"},
+		{"reports rate=200 --json", Fine, "[]\n"},
+		{"reports --csv", Fine, "report-id,"},
+		{"reports rate", Usage, ""},
+		{"show last", CouldNot, `show: no report "last": no run was made here yet`},
+		{"show 2026 ledger", CouldNot, `show: no report "2026": no run was made here yet`},
+	} {
+		code, said := do(t, s, &out, tt.line)
+		if code != tt.code {
+			t.Errorf("%s: code %d, want %d", tt.line, code, tt.code)
+		}
+		wants(t, said, tt.says)
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%s made a store: %v", tt.line, err)
+		}
 	}
 }

@@ -39,7 +39,6 @@ var showCommand = command{
 	args: []arg{{name: "REPORT", help: reportHelp, values: reportValues},
 		{name: "VIEW", help: strings.Join(viewNames(), ", "), optional: true, values: fixedValues(viewNames()...)}},
 	examples: []string{"show last", "show last ledger", "show last --json"},
-	store:    true,
 	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(_ context.Context, args []string) (Code, error) {
@@ -55,6 +54,12 @@ var showCommand = command{
 					return Fine, usageError(fmt.Errorf("unknown view %q", args[1]),
 						didYouMean(variable.Nearest(args[1], viewNames()), "the views are "+strings.Join(viewNames(), ", ")))
 				}
+			}
+			if absent, err := s.bench.absent(); absent || err != nil {
+				if err == nil {
+					err = fmt.Errorf("no report %q: no run was made here yet", args[0])
+				}
+				return Fine, err
 			}
 			db, err := s.bench.open()
 			if err != nil {

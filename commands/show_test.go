@@ -56,7 +56,8 @@ func TestSummary(t *testing.T) {
 	}
 	wants(t, got,
 		"http.encoding zstd", "2.99 ms per handled send", "at 200/s", "sent 200/s of 200/s due", "forwarded 199.7/s", "arrived 100% of expected items",
-		"idle 0.002 cores", "efficiency", "open loop", "shared 2 CPUs, not pinned", "synthetic payloads", "outcomes of every sort")
+		"idle 0.002 cores", "at the end of the load, steady · drained in",
+		"memory efficiency 2.03", "(accepted bytes a minute / peak RSS), as hey-apm has it\n", "open loop", "shared 2 CPUs, not pinned", "synthetic payloads", "outcomes of every sort")
 	if strings.Contains(got, "mark ") {
 		t.Errorf("a mark on a good run:\n%s", got)
 	}
@@ -93,6 +94,14 @@ func loaded() *store.Report {
 	r.Result.Cancelled, r.Result.FailedStep = "interrupted by SIGINT", "load"
 	r.Result.Relay.Messages = []result.Message{{Level: "ERROR", Text: "a \x1b[31mbad\x1b[0m thing " + strings.Repeat("x", 200), Count: 12}}
 	return r
+}
+
+func TestTrend(t *testing.T) {
+	for v, want := range map[float64]string{-0.26: "falling by 0.26/s", 0: "steady", -0.0001: "steady", 1500: "growing by 1,500/s"} {
+		if got := trend(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
 }
 
 func TestSummaryFits(t *testing.T) {
