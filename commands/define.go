@@ -67,6 +67,9 @@ is a part of names, or a pattern with * and ?, whose definitions are listed.`,
 
 // definitions are all definitions, by name. They are not to be changed.
 func (b *Bench) definitions() (map[string]string, error) {
+	if absent, err := b.absent(); absent || err != nil {
+		return nil, err
+	}
 	db, err := b.open()
 	if err != nil {
 		return nil, err
