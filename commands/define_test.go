@@ -178,7 +178,7 @@ func TestSessionsOwn(t *testing.T) {
 		{"set width off; set width; set color off", "off\n"},
 		{"set format xml", "error: set: format \"xml\" is not text, json or csv\nhint: \n"},
 		{"set color blue", "error: set: color \"blue\" is not on or off\nhint: \n"},
-		{"set width 5", "error: set: width \"5\" is not columns from 20 to 1000, or off\nhint: \n"},
+		{"set width 5", "error: set: width \"5\" is not 20 to 1000, or off\nhint: \n"},
 		{"set width -5", "error: set: unknown flag -5"},
 		{"set fromat json", "error: set: no setting \"fromat\"\nhint: did you mean format?\n"},
 		{"name bob the  builder", ""},

@@ -118,7 +118,11 @@ func (s *Session) helpOn(c *command) error {
 			name, help := flagHelp(f)
 			list.Add(table.Text("  "+name), table.Text(help))
 		})
-		b.WriteString("\nflags, before or after the arguments, with one dash or two:\n")
+		where := "before or after the arguments"
+		if c.line {
+			where = "before the arguments"
+		}
+		b.WriteString("\nflags, " + where + ", with one dash or two:\n")
 		if err := list.Text(&b, s.width()); err != nil {
 			return err
 		}

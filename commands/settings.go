@@ -105,7 +105,7 @@ type choice struct {
 var formatNames = map[string]Format{"text": Text, "json": JSON, "csv": CSV}
 
 var choices = []choice{
-	{"format", "text, json or csv", "form of all output, as --json and --csv are for one command", func(s *Session) string {
+	{"format", "text, json or csv", "the form of all output", func(s *Session) string {
 		for name, f := range formatNames {
 			if f == s.client.Format {
 				return name
@@ -131,7 +131,7 @@ var choices = []choice{
 		s.client.Color = v == "on"
 		return true
 	}, []string{"on", "off"}},
-	{"width", "columns from 20 to 1000, or off", "of the screen that tables are to fit; off: as wide as they get", func(s *Session) string {
+	{"width", "20 to 1000, or off", "columns that tables are to fit into", func(s *Session) string {
 		if s.client.Width == 0 {
 			return "off"
 		}
@@ -193,7 +193,7 @@ var setCommand = command{
 func choiceHelp() string {
 	var b strings.Builder
 	for _, t := range choices {
-		fmt.Fprintf(&b, "%-8s%s: %s\n", t.name, t.values, t.help)
+		fmt.Fprintf(&b, "  %-8s%s: %s\n", t.name, t.values, t.help)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
