@@ -44,6 +44,7 @@ type client struct {
 
 	mu       sync.Mutex
 	prompted bool          // the last that it was sent is a prompt
+	broken   bool          // a line was broken off: a prompt is to begin another
 	again    chan struct{} // the prompt is to come again
 }
 
@@ -152,9 +153,14 @@ func (c *client) hear() error {
 // interrupt is a Ctrl-C: what was typed ahead is taken back too.
 func (c *client) interrupt(by string) {
 	c.typed.clear()
-	if !c.turns.interrupt(by) {
-		c.say(nil)
+	if c.turns.interrupt(by) {
+		return
 	}
+	// Nothing is sent now: telnet throws away what comes before the answer to its timing mark.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.prompted, c.broken = false, true
+	nudge(c.again)
 }
 
 // discard reads what is not wanted any more.
@@ -184,15 +190,16 @@ const (
 // Source: RFC 8446, section 5.1.
 const tlsHandshake = 0x16
 
-// webRequest is the first line of an HTTP request, and longRequest the beginning of one that is too long.
+// webRequest is the first line of an HTTP request, whatever its method, and
+// longRequest the beginning of one that is too long.
 var (
-	webRequest  = regexp.MustCompile(`^[A-Z]+ .* HTTP/[0-9]`)
-	longRequest = regexp.MustCompile(`^[A-Z]+ `)
+	webRequest  = regexp.MustCompile(` HTTP/[0-9](\.[0-9])?$`)
+	longRequest = regexp.MustCompile(`^[!-~]+ (/|\*|https?:)`)
 )
 
 // opening says what the first line of a connection is. A web page can make a
-// browser send nearly anything but the first words of it: so that it can run
-// nothing here, what begins as a request of a browser is one.
+// browser send nearly anything after that line: so that it can run nothing
+// here, what begins as a request is nothing else.
 func opening(line []byte) opener {
 	switch {
 	case len(line) > 0 && line[0] == tlsHandshake, webRequest.Match(line), len(line) > commands.MaxLine && longRequest.Match(line):
@@ -268,8 +275,12 @@ func (c *client) next(ctx context.Context, silence time.Duration, prompt func() 
 		case <-pause.C:
 			c.mu.Lock()
 			if !c.prompted {
-				c.out.offer(escaped([]byte(prompt())))
-				c.prompted = true
+				text := prompt()
+				if c.broken {
+					text = "\n" + text
+				}
+				c.out.offer(escaped([]byte(text)))
+				c.prompted, c.broken = true, false
 			}
 			c.mu.Unlock()
 		case <-ctx.Done():
@@ -330,7 +341,7 @@ func (c *client) prompt() string { return c.turns.session.Prompt() }
 func (c *client) unprompt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.prompted = false
+	c.prompted, c.broken = false, false
 }
 
 // print sends what a command prints, once the client has room for it.

@@ -83,6 +83,8 @@ func greet(conn net.Conn, who string, h hello) (*link, error) {
 		return nil, errors.New(string(f.data))
 	case err == nil && f.kind == frameWelcome:
 		err = json.Unmarshal(f.data, &l.welcome)
+	case err == io.EOF:
+		err = errors.New("it has just ended")
 	case err == nil || !errors.Is(err, os.ErrDeadlineExceeded):
 		err = errors.New("what answers there is not relaybench")
 	}
@@ -272,7 +274,7 @@ func (v *visitor) do(ctx context.Context, line string) (leave bool) {
 	d, err := v.line(context.WithoutCancel(ctx), line, "") // whoever leaves cancels nothing
 	v.left = d.Jobs
 	v.t.screen.draw("")
-	return err != nil || d.Quit
+	return err != nil || d.Quit // an error ends what ctx is of
 }
 
 func (v *visitor) interrupt() { v.link.interrupt("Ctrl-C") }

@@ -22,11 +22,12 @@ type history struct {
 	lines []string
 }
 
-// openHistory reads a history; there may be none yet.
+// openHistory reads a history; there may be none yet. It is of use with an error too.
 func openHistory(path string) (*history, error) {
 	h := &history{path: path}
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.path = ""
 		return h, err
 	}
 	h.lines = historyLines(string(text))
@@ -53,7 +54,8 @@ func keeps(line string) bool {
 	return line != "" && !unicode.IsSpace([]rune(line)[0])
 }
 
-// add adds a line that was typed, and what other terminals have added.
+// add adds a line that was typed, and what other terminals have added. After an
+// error it is not kept in its file any more.
 func (h *history) add(line string) error {
 	line, _, _ = strings.Cut(line, "\n")
 	line = strings.TrimRightFunc(line, unicode.IsSpace)
@@ -64,6 +66,15 @@ func (h *history) add(line string) error {
 	if h.path == "" {
 		return nil
 	}
+	err := h.keep(line)
+	if err != nil {
+		h.path = ""
+	}
+	return err
+}
+
+// keep adds a line to the file.
+func (h *history) keep(line string) error {
 	f, err := h.lock()
 	if err != nil {
 		return err

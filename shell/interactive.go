@@ -28,9 +28,9 @@ type partner interface {
 	parting() (question, remark string)
 }
 
-// converse lets a person talk to a partner until one of them leaves, or ctx
-// ends.
-func converse(ctx context.Context, t *terminal, p partner) {
+// converse lets a person talk to a partner until they leave, or ctx ends: left
+// says which.
+func converse(ctx context.Context, t *terminal, p partner) (left bool) {
 	t.complete, t.interrupt = p.complete, p.interrupt
 	defer context.AfterFunc(ctx, t.keys.end)()
 	columns, _ := t.screen.size()
@@ -42,29 +42,29 @@ func converse(ctx context.Context, t *terminal, p partner) {
 		line, err := t.readLine(p.prompt())
 		switch {
 		case ctx.Err() != nil:
-			return
+			return false
 		case errors.Is(err, errInterrupted):
 			continue
 		case err != nil:
 			if t.leaves(p) {
-				return
+				return true
 			}
 			continue
 		case strings.TrimSpace(line) == "":
 			continue
 		}
 		if err := t.remember(line); err != nil {
-			t.screen.say(fmt.Appendf(nil, "relaybench: history: %v\n", err))
+			t.screen.say(fmt.Appendf(nil, "relaybench: the history is not kept any more: %v\n", err))
 		}
 		t.screen.begin()
 		leave := p.do(ctx, line)
 		if long := t.screen.finish(); long != nil {
 			if err := t.page(ctx, long); err != nil {
-				return // the terminal is gone
+				return true // there is no terminal any more
 			}
 		}
 		if leave {
-			return
+			return ctx.Err() == nil
 		}
 	}
 }

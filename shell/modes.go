@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -126,6 +125,7 @@ func (p *program) runInteractive() commands.Code {
 	for _, l := range append(bench.Banner(), bench.News()...) {
 		t.screen.say([]byte(l + "\n"))
 	}
+	left := false
 	s, warnings, err := p.serve(bench, log)
 	if err == nil {
 		for _, w := range warnings {
@@ -134,7 +134,7 @@ func (p *program) runInteractive() commands.Code {
 		if p.given["listen"] && s.addr != "" {
 			log("a shared shell at %s", s.addr)
 		}
-		p.runHost(ctx, t, s, bench, kill)
+		left = p.runHost(ctx, t, s, bench, kill)
 	}
 	why := cause(ctx)
 	quit(why)
@@ -146,7 +146,7 @@ func (p *program) runInteractive() commands.Code {
 	switch {
 	case err != nil:
 		code = commands.Gravest(code, p.fail(err, commands.CouldNot, ""))
-	case !strings.HasSuffix(why.Error(), " by quit"):
+	case !left:
 		code = commands.Gravest(code, commands.Interrupted)
 	}
 	return code
@@ -164,13 +164,14 @@ func (p *program) closed(err error) commands.Code {
 func (p *program) openTerminal() (*terminal, error) {
 	h, err := openHistory(historyFile())
 	if err != nil {
-		fmt.Fprintf(p.errs, "relaybench: history: %v\n", err)
+		fmt.Fprintf(p.errs, "relaybench: the history is not kept: %v\n", err)
 	}
 	return openTerminal(p.stdin.(*os.File), p.out.to.(*os.File), h)
 }
 
-// runHost lets the person at the terminal use a session of this process.
-func (p *program) runHost(ctx context.Context, t *terminal, s *server, bench *commands.Bench, kill <-chan struct{}) {
+// runHost lets the person at the terminal use a session of this process; left
+// says that they left, and were not sent away.
+func (p *program) runHost(ctx context.Context, t *terminal, s *server, bench *commands.Bench, kill <-chan struct{}) (left bool) {
 	h := &host{t: t, server: s}
 	columns, _ := t.screen.size()
 	its := commands.Client{Name: "terminal", Background: true, Format: p.format, Color: p.color, Width: columns, Kill: kill,
@@ -182,7 +183,7 @@ func (p *program) runHost(ctx context.Context, t *terminal, s *server, bench *co
 	}
 	h.session = bench.NewSession(its)
 	defer t.attend()()
-	converse(ctx, t, h)
+	return converse(ctx, t, h)
 }
 
 // runConnect talks to a shell that another process serves.
@@ -209,7 +210,10 @@ func (p *program) runConnect() commands.Code {
 	if e := t.Close(); e != nil && !errors.Is(e, syscall.EIO) {
 		p.fail(e, commands.CouldNot, "")
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return commands.Interrupted
+	case err != nil:
 		return p.fail(err, commands.CouldNot, "")
 	}
 	return commands.Fine
@@ -228,15 +232,12 @@ func visit(ctx context.Context, t *terminal, l *link) error {
 		leave()
 	})
 	stop := t.attend()
-	converse(ctx, t, &visitor{link: l, t: t})
+	left := converse(ctx, t, &visitor{link: l, t: t})
 	stop()
-	var err error
-	select {
-	case <-l.ended:
-		err = l.err
-	default:
-	}
 	l.Close()
 	joined.Wait()
-	return err
+	if left {
+		return nil
+	}
+	return l.err
 }

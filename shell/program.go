@@ -271,6 +271,9 @@ func (p *program) greet(conn net.Conn, who string, h hello) (*link, error) {
 
 // historyFile is where this user's history is kept; empty where there is no place for it.
 func historyFile() string {
+	if _, err := os.UserHomeDir(); err != nil && os.Getenv("XDG_DATA_HOME") == "" {
+		return ""
+	}
 	path, err := xdg.DataFile(filepath.Join("relaybench", "history"))
 	if err != nil {
 		return ""

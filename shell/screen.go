@@ -243,7 +243,7 @@ func (s *screen) finish() (long []byte) {
 func height(p []byte, columns int) int {
 	rows := 0
 	for l := range strings.Lines(string(p)) {
-		rows += max(1, (text.StringWidth(strings.TrimSuffix(l, "\n"))+columns-1)/columns)
+		rows += max(1, (text.StringWidthWithoutEscSequences(strings.TrimSuffix(l, "\n"))+columns-1)/columns)
 	}
 	return rows
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ type server struct {
 	mu        sync.Mutex
 	listeners []net.Listener
 	clients   map[*client]struct{}
+	most      int // clients at once, since memory was last given back
 	ending    bool
 	accepting sync.WaitGroup
 	talking   sync.WaitGroup // clients whose lines may still be done
@@ -109,13 +111,30 @@ func (s *server) take(conn net.Conn, remote bool) {
 	}
 	c := newClient(s, conn, remote)
 	s.clients[c] = struct{}{}
+	s.most = max(s.most, len(s.clients))
 	s.talking.Add(1)
 	s.joined.Go(func() {
 		c.run()
-		s.mu.Lock()
-		delete(s.clients, c)
-		s.mu.Unlock()
+		s.left(c)
 	})
+}
+
+// crowd is how many clients at once are not seen every day.
+const crowd = 100
+
+// left takes a client out. When a crowd has left, what it took is given back to
+// the system: otherwise that would take minutes.
+func (s *server) left(c *client) {
+	s.mu.Lock()
+	delete(s.clients, c)
+	over := s.most >= crowd && len(s.clients) <= s.most/crowd
+	if over {
+		s.most = len(s.clients)
+	}
+	s.mu.Unlock()
+	if over {
+		debug.FreeOSMemory()
+	}
 }
 
 // inline keeps urgent data in its place: telnet sends the last byte of a

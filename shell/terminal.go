@@ -193,8 +193,8 @@ func (t *terminal) readLine(prompt string) (string, error) {
 	if t.over.Load() {
 		return "", io.EOF
 	}
-	t.rewidth()
 	t.editing.Store(true)
+	t.rewidth()
 	t.screen.edit(t.keys.open)
 	line, err := t.readline(prompt)
 	t.screen.back()
