@@ -26,7 +26,7 @@ import (
 const patience = time.Minute
 
 // relaybench is a process of it, which is killed if the test ends before it.
-func relaybench(t *testing.T, args ...string) *exec.Cmd {
+func relaybench(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -41,7 +41,7 @@ func relaybench(t *testing.T, args ...string) *exec.Cmd {
 }
 
 // status is how a process ended that was waited for.
-func status(t *testing.T, err error) int {
+func status(t testing.TB, err error) int {
 	t.Helper()
 	var exit *exec.ExitError
 	switch {

@@ -29,7 +29,7 @@ const patience = 30 * time.Second
 // shared is a shared shell of a test.
 type shared struct {
 	*server
-	t     *testing.T
+	t     testing.TB
 	db    string
 	bench *commands.Bench
 	end   func()
@@ -39,7 +39,7 @@ type shared struct {
 
 // share starts a shared shell with so many reports in its store. No client
 // sees a prompt, unless tune, which may be nil, says otherwise.
-func share(t *testing.T, reports int, token *token, tune func(*server)) *shared {
+func share(t testing.TB, reports int, token *token, tune func(*server)) *shared {
 	t.Helper()
 	s := &shared{t: t, db: filepath.Join(t.TempDir(), "r.db")}
 	db, err := store.Open(s.db)
@@ -102,7 +102,7 @@ func (s *shared) logged(pattern string) {
 }
 
 // eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -116,7 +116,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 // guest is a TCP client of a test.
 type guest struct {
 	*net.TCPConn
-	t    *testing.T
+	t    testing.TB
 	read strings.Builder
 }
 
@@ -571,7 +571,7 @@ func TestServerThatEnds(t *testing.T) {
 // tied is a client of a test that speaks in frames.
 type tied struct {
 	*link
-	t    *testing.T
+	t    testing.TB
 	said lockedBuffer
 }
 

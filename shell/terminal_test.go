@@ -21,7 +21,7 @@ import (
 // person is at a terminal at which relaybench runs.
 type person struct {
 	*exec.Cmd
-	t        *testing.T
+	t        testing.TB
 	keyboard *os.File
 	its      *os.File
 	found    *term.State // the terminal, before
@@ -31,7 +31,7 @@ type person struct {
 }
 
 // sit starts relaybench at a terminal of 80 columns and 24 rows.
-func sit(t *testing.T, env []string, args ...string) *person {
+func sit(t testing.TB, env []string, args ...string) *person {
 	t.Helper()
 	ours, its, err := pty.Open()
 	if err != nil {
@@ -69,7 +69,7 @@ func sit(t *testing.T, env []string, args ...string) *person {
 }
 
 // closable is a file that can be closed while it is read: pty leaves one that cannot.
-func closable(t *testing.T, f *os.File) *os.File {
+func closable(t testing.TB, f *os.File) *os.File {
 	t.Helper()
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
