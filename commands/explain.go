@@ -113,13 +113,18 @@ func (s *Session) explain(ctx context.Context, q *request) (Code, error) {
 	if err != nil {
 		return Fine, err
 	}
-	if q.resumed {
+	if q.resumed || configured(q.cells) {
 		program, err := findRelay(ctx, ref)
 		if err != nil {
 			return Fine, err
 		}
-		if err := q.resume(db, s.provenance(ctx, program)); err != nil {
+		if err := checkConfigs(ctx, program, q.cells); err != nil {
 			return Fine, err
+		}
+		if q.resumed {
+			if err := q.resume(db, s.provenance(ctx, program)); err != nil {
+				return Fine, err
+			}
 		}
 	}
 	beside, err := overhead(db, ref.form())

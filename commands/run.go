@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"relaybench/envelope"
@@ -54,6 +55,30 @@ func findRelay(ctx context.Context, ref reference) (relay.Program, error) {
 		return program, hinted(err, "relay use stand-in, or relay use PATH")
 	}
 	return program, nil
+}
+
+// checkConfigs asks the relay whether it takes the configs of plans, each that there is once.
+func checkConfigs(ctx context.Context, program relay.Program, plans []plan.Plan) error {
+	asked := map[string]bool{}
+	for _, p := range plans {
+		key := fmt.Sprintf("%q %q", p.ConfigText, p.Settings)
+		if asked[key] {
+			continue
+		}
+		asked[key] = true
+		if err := harness.CheckConfig(ctx, p, program); err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// configured says whether any of plans has a config of its own.
+func configured(plans []plan.Plan) bool {
+	return slices.ContainsFunc(plans, func(p plan.Plan) bool { return len(p.Settings) > 0 || p.ConfigText != "" })
 }
 
 // same checks that the relay is still the one that was found: a build in the

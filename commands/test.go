@@ -112,6 +112,9 @@ func (s *Session) test(ctx context.Context, q *request) (Code, error) {
 			return Fine, err
 		}
 	}
+	if err := checkConfigs(ctx, r.program, q.cells); err != nil {
+		return Fine, err
+	}
 	return r.series(ctx, q.series)
 }
 

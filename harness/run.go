@@ -207,7 +207,7 @@ func (x *run) check(ctx context.Context) error {
 	if err := x.plan.Check(); err != nil {
 		return err
 	}
-	if err := checkConfig(x.plan, x.program); err != nil {
+	if err := readable(x.plan, x.program); err != nil {
 		return err
 	}
 	if err := checkFiles(x.plan.Processes * x.plan.Connections); err != nil {
@@ -234,8 +234,27 @@ func (x *run) check(ctx context.Context) error {
 	return nil
 }
 
-// checkConfig refuses a config that nothing reads: the report would name it as a condition of its figures.
-func checkConfig(p plan.Plan, r relay.Program) error {
+// CheckConfig says before a run why the relay would not take the plan's config;
+// nothing is started but `relay config show`, and without a config nothing at all.
+func CheckConfig(ctx context.Context, p plan.Plan, r relay.Program) error {
+	if err := readable(p, r); err != nil || len(p.Settings) == 0 && p.ConfigText == "" {
+		return err
+	}
+	_, err := relay.Check(ctx, r, setup(p, ""))
+	return err
+}
+
+// setup is what a relay that sends to upstream is started with.
+func setup(p plan.Plan, upstream string) relay.Setup {
+	s := relay.Setup{Upstream: upstream, Base: p.ConfigText}
+	for _, set := range p.Settings {
+		s.Set = append(s.Set, relay.Setting(set))
+	}
+	return s
+}
+
+// readable refuses a config that nothing reads: the report would name it as a condition of its figures.
+func readable(p plan.Plan, r relay.Program) error {
 	why := ""
 	switch r.Form {
 	case relay.FormNone:
@@ -281,11 +300,7 @@ func (x *run) startRelay(ctx context.Context) error {
 			x.addr += ":80"
 		}
 	default:
-		setup := relay.Setup{Upstream: forward, Base: x.plan.ConfigText}
-		for _, s := range x.plan.Settings {
-			setup.Set = append(setup.Set, relay.Setting(s))
-		}
-		proc, err := relay.Start(ctx, x.program, setup)
+		proc, err := relay.Start(ctx, x.program, setup(x.plan, forward))
 		if err != nil {
 			return err
 		}

@@ -53,6 +53,31 @@ type Process struct {
 // when the process runs; it is not ready yet. Nothing is left behind when it returns an error.
 // ctx bounds the start alone: what was started ends with Stop.
 func Start(ctx context.Context, p Program, s Setup) (*Process, error) {
+	r, err := settled(ctx, p, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.start(ctx, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("start relay: exec %q: %w", p.Path, err), r.clean())
+	}
+	return r, nil
+}
+
+// Check is what [Start] does before it starts anything: it says with which
+// config the program would run, or why it would not. s.Upstream may be empty.
+func Check(ctx context.Context, p Program, s Setup) (Effective, error) {
+	if s.Upstream == "" {
+		s.Upstream = "127.0.0.1:1" // nobody asks it
+	}
+	r, err := settled(ctx, p, s)
+	if err != nil {
+		return Effective{}, err
+	}
+	return r.effective, r.clean()
+}
+
+// settled is a relay whose folder is made and whose config is checked.
+func settled(ctx context.Context, p Program, s Setup) (*Process, error) {
 	if p.Form != FormPath && p.Form != FormStandIn {
 		return nil, fmt.Errorf("start relay: a relay of form %q is not started", p.Form)
 	}
@@ -67,9 +92,6 @@ func Start(ctx context.Context, p Program, s Setup) (*Process, error) {
 	r := &Process{client: healthClient(), done: make(chan struct{})}
 	if err := r.prepare(ctx, p, s, base, set); err != nil {
 		return nil, errors.Join(err, r.clean())
-	}
-	if err := r.start(ctx, p); err != nil {
-		return nil, errors.Join(fmt.Errorf("start relay: exec %q: %w", p.Path, err), r.clean())
 	}
 	return r, nil
 }

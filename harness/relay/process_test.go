@@ -310,6 +310,34 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
+// A check gives what a start would run with, or its error, starts nothing and leaves nothing.
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	p := relay.Program{Form: relay.FormPath, Path: script(t, `touch "$2/../started"`)}
+	for _, c := range []struct{ key, value, want string }{
+		{"http.encoding", "gzip", ""},
+		{"relay.port", "1", `set "relay.port": the run chooses a free port`},
+		{"http.encoding", "[a]", "a YAML scalar is expected"},
+	} {
+		s := relay.Setup{Dir: dir, Set: []relay.Setting{{Key: c.key, Value: c.value}}}
+		e, err := relay.Check(t.Context(), p, s)
+		if (c.want == "") != (err == nil) || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%s=%s: got %v, want %q", c.key, c.value, err, c.want)
+		}
+		if err == nil && (e.Hash == "" || !strings.Contains(e.YAML, c.value)) {
+			t.Errorf("%s=%s: effective %+v", c.key, c.value, e)
+		}
+	}
+	stood := find(t, relay.FormStandIn)
+	s := relay.Setup{Dir: dir, Set: []relay.Setting{{Key: "http.encodingg", Value: "zstd"}}}
+	if _, err := relay.Check(t.Context(), stood, s); err == nil || !strings.Contains(err.Error(), "nearest is http.encoding") {
+		t.Errorf("stand-in: got %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 func TestStartCancelled(t *testing.T) {
 	hanging := filepath.Join(t.TempDir(), "relay")
 	writeExecutable(t, hanging, "#!/bin/sh\nsleep 1000\n")
