@@ -39,6 +39,7 @@ type client struct {
 	typed  *inbox
 	turns  turns
 
+	script bool          // its queued commands are waited for
 	frames atomic.Bool   // it speaks in frames
 	heard  chan struct{} // closed when it says no more
 
@@ -96,9 +97,9 @@ func (c *client) part() {
 }
 
 // patience is how long what is printed waits for the client to read; 0: for
-// ever, as a pipe would. A job, which all wait for, waits for nobody so long.
+// ever, as a pipe would. What a script's job prints holds up the queue, and so waits for nobody that long.
 func (c *client) patience() time.Duration {
-	if s := c.turns.session; c.remote || s != nil && len(s.Jobs()) > 0 {
+	if c.remote || c.script && len(c.turns.session.Jobs()) > 0 {
 		return c.server.patience
 	}
 	return 0
@@ -115,7 +116,7 @@ func (c *client) gone() {
 func (c *client) hear() error {
 	r := bufio.NewReader(c.conn)
 	if b, err := r.Peek(1); err == nil && b[0] == tlsHandshake {
-		c.typed.put(frame{frameLine, b})
+		c.typed.put(frame{frameLine, []byte{tlsHandshake}})
 		return discard(r)
 	}
 	var t telnet
@@ -243,7 +244,7 @@ func (c *client) talk(ctx context.Context) {
 	for {
 		c.unprompt()
 		tell.json = c.turns.session.Format() == commands.JSON
-		c.turns.do(ctx, string(first), nil, func(f *commands.Failure) bool {
+		c.turns.do(ctx, string(first), func() {}, func(f *commands.Failure) bool {
 			tell.tell(f, "")
 			return false
 		})
@@ -273,20 +274,25 @@ func (c *client) next(ctx context.Context, silence time.Duration, prompt func() 
 		case <-c.again:
 			pause.Reset(silence)
 		case <-pause.C:
-			c.mu.Lock()
-			if !c.prompted {
-				text := prompt()
-				if c.broken {
-					text = "\n" + text
-				}
-				c.out.offer(escaped([]byte(text)))
-				c.prompted, c.broken = true, false
-			}
-			c.mu.Unlock()
+			c.showPrompt(prompt())
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// showPrompt sends a prompt, unless the last that the client was sent is one.
+func (c *client) showPrompt(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.prompted {
+		return
+	}
+	if c.broken {
+		text = "\n" + text
+	}
+	c.prompted, c.broken = true, false
+	c.out.offer(escaped([]byte(text)))
 }
 
 // demanded says whether the client must send a token first.
@@ -388,8 +394,8 @@ func (c *client) bye(why string) {
 }
 
 // lost tells the client that it has missed some output.
-func (c *client) lost(bytes int) []byte {
-	text := fmt.Sprintf("\nrelaybench: %d bytes were dropped here, as nothing was read\n", bytes)
+func (c *client) lost(n int) []byte {
+	text := fmt.Sprintf("\nrelaybench: %d bytes were dropped here, as nothing was read\n", n)
 	if c.frames.Load() {
 		return appendFrame(nil, frame{frameErr, []byte(text)})
 	}

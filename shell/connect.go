@@ -68,7 +68,8 @@ func isAbsent(err error) bool {
 // greet says hello, and waits for the welcome. Its error is what the server says
 // against it, if it does.
 func greet(conn net.Conn, who string, h hello) (*link, error) {
-	l := &link{conn: conn, who: who, answers: make(chan frame, 1), words: make(chan frame, 1), ended: make(chan struct{})}
+	l := &link{conn: conn, who: who, out: io.Discard, errs: io.Discard, jobs: func([]byte) {}, draw: func(string) {},
+		answers: make(chan frame, 1), words: make(chan frame, 1), ended: make(chan struct{})}
 	b := appendFrame([]byte(greeting+"\n"), jsonFrame(frameHello, h))
 	if err := conn.SetDeadline(time.Now().Add(welcomePatience)); err != nil {
 		return nil, err
@@ -160,9 +161,10 @@ func (l *link) send(f frame) {
 	_, _ = l.conn.Write(appendFrame(nil, f))
 }
 
-// line has a line done, and answers what is asked about it. ctx's end
-// interrupts it, once. The error says that the connection has ended.
-func (l *link) line(ctx context.Context, text, at string) (done, error) {
+// line has a line done, and answers what is asked about it. begun is called
+// when it can be interrupted; ctx's end interrupts it, once. The error says that the
+// connection has ended.
+func (l *link) line(ctx context.Context, text, at string, begun func()) (done, error) {
 	var d done
 	if len(text) > commands.MaxLine { // it is refused, also when it is cut
 		text = text[:commands.MaxLine+1]
@@ -170,6 +172,7 @@ func (l *link) line(ctx context.Context, text, at string) (done, error) {
 	l.setBusy(true)
 	defer l.setBusy(false)
 	l.send(frame{frameLine, []byte(at + "\x00" + text)})
+	begun()
 	ended := ctx.Done()
 	for {
 		select {
@@ -250,7 +253,7 @@ func (s through) do(ctx context.Context, text, at string) (commands.Code, bool) 
 		case <-finished:
 		}
 	})
-	d, err := s.line(ctx, text, at)
+	d, err := s.line(ctx, text, at, func() {})
 	close(finished)
 	joined.Wait()
 	if err != nil {
@@ -270,8 +273,7 @@ type visitor struct {
 }
 
 func (v *visitor) do(ctx context.Context, line string) (leave bool) {
-	v.t.typedInterrupt()
-	d, err := v.line(context.WithoutCancel(ctx), line, "") // whoever leaves cancels nothing
+	d, err := v.line(context.WithoutCancel(ctx), line, "", v.t.typedInterrupt) // whoever leaves cancels nothing
 	v.left = d.Jobs
 	v.t.screen.draw("")
 	return err != nil || d.Quit // an error ends what ctx is of

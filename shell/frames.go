@@ -87,7 +87,7 @@ func (c *client) talkFrames(ctx context.Context, greeted string) {
 		place, text, _ := bytes.Cut(f.data, []byte{0})
 		switch f.kind {
 		case frameLine:
-			code, more := c.turns.do(ctx, string(text), nil, func(f *commands.Failure) bool {
+			code, more := c.turns.do(ctx, string(text), func() {}, func(f *commands.Failure) bool {
 				tell.tell(f, string(place))
 				return h.KeepGoing
 			})
@@ -143,6 +143,7 @@ func (c *client) openFrames(h hello) {
 			its.Name = "script"
 		}
 	}
+	c.script = h.Script
 	if !h.Script {
 		its.Jobs = framed{frameJobs, c.out.offer}
 		its.Progress = func(line string) { c.out.offer(appendFrame(nil, frame{frameProgress, []byte(line)})) }

@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"os"
-	"os/signal"
 	"strings"
-	"sync"
-	"syscall"
 
 	"relaybench/commands"
 )
@@ -31,7 +26,8 @@ type partner interface {
 // converse lets a person talk to a partner until they leave, or ctx ends: left
 // says which.
 func converse(ctx context.Context, t *terminal, p partner) (left bool) {
-	t.complete, t.interrupt = p.complete, p.interrupt
+	t.complete = p.complete
+	t.interrupter.Store(&p)
 	defer context.AfterFunc(ctx, t.keys.end)()
 	columns, _ := t.screen.size()
 	for {
@@ -121,40 +117,4 @@ func (h *host) parting() (question, remark string) {
 		return "", ""
 	}
 	return strings.Join(why, ", ") + ": leave, and end that?", ""
-}
-
-// typedInterrupt is a Ctrl-C that was typed ahead of what has just begun.
-func (t *terminal) typedInterrupt() {
-	if t.keys.interrupted() {
-		t.interrupt()
-	}
-}
-
-// attend gives the terminal what the system signals of it, until stop is called.
-func (t *terminal) attend() (stop func()) {
-	came := make(chan os.Signal, 8)
-	// Ctrl-Z is caught for that it does nothing: a shell that others use is not to stop.
-	signal.Notify(came, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGTSTP)
-	ended := make(chan struct{})
-	var joined sync.WaitGroup
-	joined.Go(func() {
-		for {
-			select {
-			case s := <-came:
-				switch s {
-				case syscall.SIGINT:
-					t.ctrlC()
-				case syscall.SIGWINCH:
-					t.resized()
-				}
-			case <-ended:
-				return
-			}
-		}
-	})
-	return func() {
-		signal.Stop(came)
-		close(ended)
-		joined.Wait()
-	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // serve begins a shared shell of a bench: beside its store, and at the address
-// of -listen. What does not work is told by warn.
-func (p *program) serve(bench *commands.Bench, log func(format string, a ...any)) (s *server, warnings []error, err error) {
+// of -listen. untaken is why it is not at that address.
+func (p *program) serve(bench *commands.Bench, log func(format string, a ...any)) (s *server, untaken, err error) {
 	var t *token
 	if p.tokenFile != "" {
 		line, err := tokenLine(p.tokenFile)
@@ -22,20 +22,18 @@ func (p *program) serve(bench *commands.Bench, log func(format string, a ...any)
 		}
 		t = newToken(line)
 	}
-	s = newServer(bench, t, log)
 	path, err := bench.Path()
-	if err == nil {
-		err = s.listenLocal(path)
-	}
 	if err != nil {
-		warnings = append(warnings, fmt.Errorf("socket beside the store: %w: -connect and other -c will not find this process", err))
+		return nil, nil, err
+	}
+	s = newServer(bench, t, log)
+	if err := s.listenLocal(path); err != nil {
+		log("socket beside the store: %v: -connect, and -c elsewhere, will not find this process", err)
 	}
 	if p.listen != "off" {
-		if err := s.listen(p.listen); err != nil {
-			warnings = append(warnings, err)
-		}
+		untaken = s.listen(p.listen)
 	}
-	return s, warnings, nil
+	return s, untaken, nil
 }
 
 // end ends a shared shell in its order: no more lines, no more jobs, no more
@@ -75,17 +73,14 @@ func (p *program) runService() commands.Code {
 	for _, l := range bench.News() {
 		log("%s", l)
 	}
-	s, warnings, err := p.serve(bench, log)
+	s, untaken, err := p.serve(bench, log)
 	code := commands.Fine
 	switch {
 	case err != nil:
 		code = p.fail(err, commands.CouldNot, "")
-	case s.addr == "":
-		code = p.fail(errors.Join(warnings...), commands.CouldNot, "")
+	case untaken != nil:
+		code = p.fail(untaken, commands.CouldNot, "")
 	default:
-		for _, w := range warnings {
-			log("%v", w)
-		}
 		log("a shared shell at %s", s.addr)
 		<-ctx.Done()
 		log("ends: %s", by(context.Cause(ctx)))
@@ -126,12 +121,12 @@ func (p *program) runInteractive() commands.Code {
 		t.screen.say([]byte(l + "\n"))
 	}
 	left := false
-	s, warnings, err := p.serve(bench, log)
+	s, untaken, err := p.serve(bench, log)
 	if err == nil {
-		for _, w := range warnings {
-			log("%v", w)
-		}
-		if p.given["listen"] && s.addr != "" {
+		switch {
+		case untaken != nil:
+			log("%v", untaken)
+		case p.given["listen"] && s.addr != "":
 			log("a shared shell at %s", s.addr)
 		}
 		left = p.runHost(ctx, t, s, bench, kill)
@@ -182,7 +177,6 @@ func (p *program) runHost(ctx context.Context, t *terminal, s *server, bench *co
 		its.Progress = t.screen.draw
 	}
 	h.session = bench.NewSession(its)
-	defer t.attend()()
 	return converse(ctx, t, h)
 }
 
@@ -231,9 +225,7 @@ func visit(ctx context.Context, t *terminal, l *link) error {
 		<-l.ended
 		leave()
 	})
-	stop := t.attend()
 	left := converse(ctx, t, &visitor{link: l, t: t})
-	stop()
 	l.Close()
 	joined.Wait()
 	if left {

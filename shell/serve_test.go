@@ -616,7 +616,7 @@ func (f *tied) do(line string) string {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := f.line(ctx, line, ""); err != nil {
+	if _, err := f.line(ctx, line, "", func() {}); err != nil {
 		f.t.Fatal(err)
 	}
 	return f.said.take()
@@ -636,7 +636,7 @@ func TestFrames(t *testing.T) {
 	if got := f.do("status"); !strings.Contains(got, "stand-in") {
 		t.Errorf("status printed %q", got)
 	}
-	if d, err := f.line(context.Background(), "show nothing; status", "file:7"); err != nil || commands.Code(d.Code) != commands.CouldNot || d.More || d.Quit {
+	if d, err := f.line(context.Background(), "show nothing; status", "file:7", func() {}); err != nil || commands.Code(d.Code) != commands.CouldNot || d.More || d.Quit {
 		t.Errorf("what could not be done: %+v, %v", d, err)
 	}
 	if got := f.said.take(); !strings.HasPrefix(got, "relaybench: file:7: show: ") || strings.Contains(got, "stand-in") {
@@ -661,13 +661,13 @@ func TestFrames(t *testing.T) {
 	if got := f.do("delete last"); !strings.Contains(got, "deleted 1 report") {
 		t.Errorf("delete, answered yes, printed %q", got)
 	}
-	d, err := f.line(context.Background(), "quit", "")
+	d, err := f.line(context.Background(), "quit", "", func() {})
 	if err != nil || !d.Quit {
 		t.Errorf("quit: %+v, %v", d, err)
 	}
 
 	f = s.frames(hello{Script: true, KeepGoing: true, Format: int(commands.JSON)})
-	d, err = f.line(context.Background(), "statsu; status", "-c:1")
+	d, err = f.line(context.Background(), "statsu; status", "-c:1", func() {})
 	if got := f.said.take(); err != nil || !d.More || !strings.HasPrefix(got, `{"error":"unknown command`) || !strings.Contains(got, `"relay": "stand-in"`) {
 		t.Errorf("a script that keeps going: %+v, %v, %q", d, err, got)
 	}

@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strings"
+	"os/signal"
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/chzyer/readline"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -39,8 +36,8 @@ type terminal struct {
 	history *history
 	// complete gives the words that may stand at a byte of a line, from start on.
 	complete func(line string, pos int) (start int, words []string)
-	// interrupt is called for a Ctrl-C that is typed while no line is edited.
-	interrupt func()
+	// interrupter takes a Ctrl-C that is typed while no line is edited.
+	interrupter atomic.Pointer[partner]
 
 	rl      *readline.Instance // nil: a dumb terminal
 	widen   func()             // tells rl of another width
@@ -52,11 +49,12 @@ type terminal struct {
 
 	was     *term.State // the terminal as it was found
 	pumping func()      // ends what reads from it
+	attends func()      // ends what takes its signals
 }
 
 // openTerminal begins to read from a terminal. Close it to have it as it was.
 func openTerminal(in, out *os.File, h *history) (*terminal, error) {
-	t := &terminal{in: in, keys: newKeys(), history: h, interrupt: func() {}}
+	t := &terminal{in: in, keys: newKeys(), history: h}
 	t.complete = func(string, int) (int, []string) { return 0, nil }
 	dumb := os.Getenv("TERM") == "dumb"
 	t.screen = &screen{out: out, plain: dumb, pages: !dumb, wake: t.keys.show}
@@ -64,8 +62,12 @@ func openTerminal(in, out *os.File, h *history) (*terminal, error) {
 	if t.was, err = term.GetState(int(in.Fd())); err != nil {
 		return nil, fmt.Errorf("terminal: %w", err)
 	}
-	if err := t.resume(); err != nil || dumb {
-		return t, err
+	if err := t.resume(); err != nil {
+		return nil, err
+	}
+	t.attends = t.attend()
+	if dumb {
+		return t, nil
 	}
 	rl, err := readline.NewEx(&readline.Config{
 		Stdin: t.keys, Stdout: t.screen, Stderr: t.screen,
@@ -77,6 +79,7 @@ func openTerminal(in, out *os.File, h *history) (*terminal, error) {
 		FuncMakeRaw: func() error { return nil }, FuncExitRaw: func() error { return nil },
 	})
 	if err != nil {
+		t.attends()
 		return nil, errors.Join(fmt.Errorf("terminal: %w", err), t.suspend())
 	}
 	t.rl = rl
@@ -86,6 +89,7 @@ func openTerminal(in, out *os.File, h *history) (*terminal, error) {
 
 // Close gives the terminal back. No line may be read any more.
 func (t *terminal) Close() error {
+	t.attends()
 	err := t.suspend()
 	t.keys.end()
 	if t.rl == nil {
@@ -156,6 +160,13 @@ func (t *terminal) pump(ctx context.Context, from io.Reader) {
 			}
 			return
 		}
+	}
+}
+
+// interrupt interrupts what is done.
+func (t *terminal) interrupt() {
+	if p := t.interrupter.Load(); p != nil {
+		(*p).interrupt()
 	}
 }
 
@@ -288,80 +299,6 @@ func (t *terminal) filter(r rune) (rune, bool) {
 	return r, true
 }
 
-// edited sees each line after readline has worked on a key, and completes it for a tab.
-func (t *terminal) edited(line []rune, pos int, key rune) ([]rune, int, bool) {
-	t.length = len(line)
-	if key != readline.CharTab || line == nil {
-		return nil, 0, false
-	}
-	before, after := string(line[:pos]), string(line[pos:])
-	start, words := t.complete(before+after, len(before))
-	if len(words) == 0 || start < 0 || start > len(before) {
-		return nil, 0, false
-	}
-	word := common(words)
-	switch {
-	case len(words) == 1 && !strings.HasSuffix(word, "/") && !strings.HasSuffix(word, "="):
-		word += " "
-	case len(words) > 1 && len(word) <= len(before)-start:
-		columns, _ := t.screen.size()
-		_, _ = t.rl.Write(inColumns(words, columns))
-		return nil, 0, false
-	}
-	done := []rune(before[:start] + word)
-	t.length = len(done) + len(line) - pos
-	return append(done, []rune(after)...), len(done), true
-}
-
-// common is what all words begin with, in whole characters.
-func common(words []string) string {
-	all := words[0]
-	for _, w := range words[1:] {
-		n := 0
-		for n < len(all) && n < len(w) && all[n] == w[n] {
-			n++
-		}
-		all = all[:n]
-	}
-	for !utf8.ValidString(all) && len(all) > 0 {
-		all = all[:len(all)-1]
-	}
-	return all
-}
-
-// maxListed is how many rows of words are shown.
-const maxListed = 10
-
-// inColumns are words below and beside each other, as ls lists names.
-func inColumns(words []string, columns int) []byte {
-	width := 0
-	for _, w := range words {
-		width = max(width, text.StringWidth(w)+2)
-	}
-	across := max(1, columns/width)
-	rows := (len(words) + across - 1) / across
-	var b bytes.Buffer
-	for row := range min(rows, maxListed) {
-		for i := row; i < len(words); i += rows {
-			b.WriteString(words[i])
-			if i+rows < len(words) {
-				b.WriteString(strings.Repeat(" ", width-text.StringWidth(words[i])))
-			}
-		}
-		b.WriteByte('\n')
-	}
-	if rows > maxListed {
-		fmt.Fprintf(&b, "… %d words in all\n", len(words))
-	}
-	return b.Bytes()
-}
-
-// noCompleter keeps readline from completing by itself: its menu of words
-// divides by zero in a narrow screen.
-type noCompleter struct{}
-
-func (noCompleter) Do([]rune, int) ([][]rune, int) { return nil, 0 }
-
 // remember keeps a line that was typed.
 func (t *terminal) remember(line string) error {
 	err := t.history.add(line)
@@ -381,33 +318,38 @@ func (t *terminal) recall() {
 	}
 }
 
-// page shows text in a pager; where there is none, as it is.
-func (t *terminal) page(ctx context.Context, p []byte) error {
-	pager, ok := os.LookupEnv("PAGER")
-	if !ok {
-		pager = "less"
+// typedInterrupt is a Ctrl-C that was typed ahead of what has just begun.
+func (t *terminal) typedInterrupt() {
+	if t.keys.interrupted() {
+		t.interrupt()
 	}
-	if pager == "" {
-		t.screen.print(p)
-		return nil
+}
+
+// attend gives the terminal what the system signals of it, until stop is called.
+func (t *terminal) attend() (stop func()) {
+	came := make(chan os.Signal, 8)
+	// Ctrl-Z is caught for that it does nothing: a shell that others use is not to stop.
+	signal.Notify(came, syscall.SIGINT, syscall.SIGWINCH, syscall.SIGTSTP)
+	ended := make(chan struct{})
+	var joined sync.WaitGroup
+	joined.Go(func() {
+		for {
+			select {
+			case s := <-came:
+				switch s {
+				case syscall.SIGINT:
+					t.ctrlC()
+				case syscall.SIGWINCH:
+					t.resized()
+				}
+			case <-ended:
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(came)
+		close(ended)
+		joined.Wait()
 	}
-	t.screen.leave()
-	if err := t.suspend(); err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, "sh", "-c", pager)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(p), t.screen.out, t.screen.out
-	if os.Getenv("LESS") == "" {
-		cmd.Env = append(os.Environ(), "LESS=FRX")
-	}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it gives the terminal back
-	cmd.WaitDelay = time.Second
-	err := cmd.Run()
-	resumed := t.resume()
-	t.screen.back()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 127 { // the shell found no such program
-		t.screen.print(p)
-	}
-	return resumed
 }
