@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
 )
 
 // service is a shared shell without a terminal.
@@ -388,7 +390,7 @@ func TestServerKilled(t *testing.T) {
 	if !strings.Contains(got, "j2 queued") {
 		t.Fatalf("%q", got)
 	}
-	var relays []string
+	var relays []*process.Process
 	for deadline := time.Now().Add(patience); len(relays) < 2; { // the keeper and the stand-in
 		relays = children(t, s.Process.Pid)
 		if time.Now().After(deadline) {
@@ -400,13 +402,13 @@ func TestServerKilled(t *testing.T) {
 	}
 	_, _ = io.ReadAll(s.log)
 	_ = s.Wait()
-	for _, pid := range relays {
+	for _, p := range relays {
 		for deadline := time.Now().Add(patience); ; {
-			if err := exec.Command("kill", "-0", pid).Run(); err != nil {
+			if runs, err := p.IsRunning(); err == nil && !runs {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("process %s goes on", pid)
+				t.Fatalf("process %d goes on", p.Pid)
 			}
 		}
 	}
@@ -431,18 +433,19 @@ func TestServerKilled(t *testing.T) {
 	s.stop()
 }
 
-// children are the processes below one, by their number.
-func children(t *testing.T, pid int) []string {
+// children are the processes below one.
+func children(t *testing.T, pid int) (all []*process.Process) {
 	t.Helper()
-	var all []string
-	todo := []string{fmt.Sprint(pid)}
-	for len(todo) > 0 {
-		out, err := exec.Command("pgrep", "-P", strings.Join(todo, ",")).Output()
-		if err != nil { // there is none
-			return all
+	p, err := process.NewProcess(int32(pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for todo := []*process.Process{p}; len(todo) > 0; todo = todo[1:] {
+		below, err := todo[0].Children()
+		if err != nil { // it has none, or has ended
+			continue
 		}
-		todo = strings.Fields(string(out))
-		all = append(all, todo...)
+		all, todo = append(all, below...), append(todo, below...)
 	}
 	return all
 }
