@@ -35,3 +35,27 @@ func TestRelayMisnamed(t *testing.T) {
 		wants(t, said, tt.says)
 	}
 }
+
+// A config that nothing would read, or that the relay does not take, is told before the first run, by explain too.
+func TestConfigIsCheckedBefore(t *testing.T) {
+	var out strings.Builder
+	s := session(storetest.Open(t), &out)
+	started(t, s)
+	for _, tt := range []struct{ relay, line, says string }{
+		{"none", "test 1s -E http.encoding=zstd", `set "http.encoding": no relay is started that could read it`},
+		{"stand-in", "test 1s -E http.encodingg=zstd", `set "http.encodingg": this relay knows no such key: nearest is http.encoding`},
+		{"stand-in", "test 1s -E http.encoding=zstd,rot13", `http.encoding: encoding "rot13"`},
+	} {
+		do(t, s, &out, "relay use "+tt.relay)
+		for _, line := range []string{tt.line, "explain " + tt.line} {
+			code, said := do(t, s, &out, line)
+			if code != CouldNot || strings.Contains(said, "run 1") {
+				t.Errorf("%s: %s: code %d, %q", tt.relay, line, code, said)
+			}
+			wants(t, said, tt.says)
+		}
+	}
+	if code, said := do(t, s, &out, "explain test 1s -E http.encoding=zstd,gzip"); code != Fine {
+		t.Errorf("of what the relay takes: code %d, %q", code, said)
+	}
+}
