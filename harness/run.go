@@ -220,7 +220,7 @@ func (x *run) check(ctx context.Context) error {
 	x.conf = envelope.PoolConfig{Kinds: x.opts.kinds, Mix: mix, Seed: x.plan.Seed, Size: x.plan.Pool,
 		Projects: x.plan.Projects, Zipf: x.plan.Zipf, Shape: x.plan.Shape(), Epoch: x.epoch}
 	if x.pool, err = envelope.NewPool(x.conf); err != nil {
-		return fmt.Errorf("pool: %w", err)
+		return err
 	}
 	for _, k := range x.pool.Kinds() {
 		for i := range x.kinds {

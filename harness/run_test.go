@@ -426,11 +426,7 @@ func TestRunCancelledInDrain(t *testing.T) {
 func TestRunKilled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	kill := make(chan struct{})
-	o := Options{limits: quick(), Kill: kill, at: func(step string, _ *run) {
-		if step == StepLoad {
-			time.AfterFunc(300*time.Millisecond, func() { cancel(errors.New("interrupted")); close(kill) })
-		}
-	}}
+	o := Options{limits: quick(), Kill: kill, Observer: &onSent{do: func() { cancel(errors.New("interrupted")); close(kill) }}}
 	r, err := Run(ctx, planned(t, "duration=30s", "standin.delay=1m", "drain=1m"), standIn(t), o)
 	if err == nil || r == nil {
 		t.Fatalf("result %v, error %v", r != nil, err)
@@ -448,5 +444,20 @@ func testSenderProcesses(t *testing.T, p relay.Program) {
 	closed(t, r, l, 200)
 	if r.Tally.CPU == 0 || r.Tally.AcceptedSpans.Response.Count() != l.Total.Sends.Sent {
 		t.Errorf("senders used %d ns, response rests on %d sends", r.Tally.CPU, r.Tally.AcceptedSpans.Response.Count())
+	}
+}
+
+// onSent is an observer that does something once, with the first sample in which sends were accepted.
+type onSent struct {
+	do   func()
+	done bool
+}
+
+func (*onSent) Step(string) {}
+
+func (o *onSent) Sample(s result.Sample) {
+	if s.Accepted > 0 && !o.done {
+		o.done = true
+		o.do()
 	}
 }

@@ -31,11 +31,12 @@ func TestStoreThatFills(t *testing.T) {
 	if code := status(t, cmd.Wait()); code != 4 {
 		t.Errorf("exit status %d, want 4", code)
 	}
-	named := regexp.MustCompile(`relaybench: test: save report: .*: it is in the file "([^"]+)" instead\r\n`).FindStringSubmatch(shown)
+	named := regexp.MustCompile(`relaybench: test: save report: .*: it is in the file "([^"]+)" instead[;\r]`).FindStringSubmatch(shown)
 	if named == nil {
 		t.Fatalf("no file is named: %q", shown[max(0, len(shown)-500):])
 	}
-	if hint := "hint: db import " + named[1] + " brings it in, once there is room\r\n"; filepath.Dir(named[1]) != dir || !strings.HasSuffix(shown, hint) {
+	// Note: that the job is over may find no room either, and then is said beside it.
+	if hint := "db import " + named[1] + " brings it in, once there is room"; filepath.Dir(named[1]) != dir || !strings.Contains(shown, hint) {
 		t.Errorf("the terminal ends without %q in %s: %q", hint, dir, shown[max(0, len(shown)-300):])
 	}
 	if !strings.Contains(out.String(), "sessions at 50/s for 1s") {
