@@ -407,7 +407,7 @@ func TestStalledReader(t *testing.T) {
 	if err := g.SetReadBuffer(64 << 10); err != nil {
 		t.Fatal(err)
 	}
-	g.send(strings.Repeat("help variables\n", 300)) // 1.5 MB
+	g.send("# " + strings.Repeat("x", 60_000) + "\n" + strings.Repeat("history\n", 40)) // 2.4 MB
 	s.logged("reads nothing: what is printed for it is dropped")
 	other := s.guest()
 	from := time.Now()
