@@ -332,7 +332,7 @@ func TestConnectToAddress(t *testing.T) {
 func TestJobsOverTCP(t *testing.T) {
 	t.Parallel()
 	s := serve(t, filepath.Join(t.TempDir(), "r.db"))
-	if got := s.tell("test 400ms --rate 20 --mix sessions --pool 10; wait; show last"); !regexp.MustCompile(`(?s)^j1 queued.*mark stand-in.*j1 done .*mark stand-in.*\n$`).MatchString(got) {
+	if got := s.tell("test 400ms --rate 20 --mix sessions --pool 10; wait; show last"); !regexp.MustCompile(`(?s)j1 queued.*mark stand-in.*j1 done .*mark stand-in.*\n$`).MatchString(got) {
 		t.Errorf("a test that is waited for: %q", got)
 	}
 	conn, err := net.Dial("tcp", s.addr)
@@ -342,9 +342,7 @@ func TestJobsOverTCP(t *testing.T) {
 	if _, err := io.WriteString(conn, "test 1s --rate 20 --mix sessions --pool 10; wait\n"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bufio.NewReader(conn).ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
+	until(t, bufio.NewReader(conn), "j2 queued")
 	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
 		t.Fatal(err)
 	}
@@ -362,9 +360,7 @@ func TestJobsOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := bufio.NewReader(conn)
-	if l, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(l, "j3 queued") {
-		t.Fatalf("%q, %v", l, err)
-	}
+	until(t, r, "j3 queued")
 	if err := s.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -379,6 +375,20 @@ func TestJobsOverTCP(t *testing.T) {
 	}
 	if code := status(t, s.Wait()); code != 0 {
 		t.Errorf("exit status %d", code)
+	}
+}
+
+// until reads lines up to one that has some text in it.
+func until(t *testing.T, r *bufio.Reader, text string) {
+	t.Helper()
+	for {
+		l, err := r.ReadString('\n')
+		if strings.Contains(l, text) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("%v before %q", err, text)
+		}
 	}
 }
 
