@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // socketOf is the socket of the process that serves a shell of the store at a
@@ -56,11 +57,27 @@ func (l localListener) Close() error { return errors.Join(os.Remove(l.path), l.L
 // dialLocal connects to the process that serves a shell of the store at a path.
 // Its error is os.ErrNotExist or syscall.ECONNREFUSED where there is none.
 func dialLocal(db string) (conn net.Conn, err error) {
+	if err := ownSocket(socketOf(db)); err != nil {
+		return nil, err
+	}
 	err = shortly(socketOf(db), func(name string) (err error) {
 		conn, err = net.Dial("unix", name)
 		return err
 	})
 	return conn, bareAddress(err)
+}
+
+// ownSocket says what is wrong with a socket that another user has put there,
+// to be told what is typed here. Root may talk to anybody.
+func ownSocket(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() != 0 && st.Uid != 0 && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user", path)
+	}
+	return nil
 }
 
 // shortly calls f with a name for the path that is short enough to be a socket's address.
