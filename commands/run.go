@@ -194,9 +194,27 @@ func (r *runner) closing(in result.Series) error {
 
 // run makes one run, saves its report and prints it; more says that it is not the first one of its line.
 func (r *runner) run(ctx context.Context, p plan.Plan, in result.Series, where place, more bool) (Code, error) {
+	report, err := r.once(ctx, p, in, where)
+	if report == nil {
+		return Fine, err
+	}
+	marks := store.MarksOf(report)
+	code := verdict(marks)
+	judged := judge(r.thresholds, report, marks)
+	for i := range judged {
+		code = Gravest(code, judged[i].code())
+	}
+	r.judged = append(r.judged, judged)
+	return code, errors.Join(r.s.printRun(report, marks, judged, more), err)
+}
+
+// once makes one run and saves its report, which is nil where nothing was
+// observed. There may be one beside an error: of a run that failed or was
+// cancelled, or of one that the store did not take.
+func (r *runner) once(ctx context.Context, p plan.Plan, in result.Series, where place) (*store.Report, error) {
 	s := r.s
 	if err := r.db.Reserve(store.RecordSize(p.Duration)); err != nil {
-		return Fine, hinted(err, "nothing was started: make room, or name a store elsewhere with -db")
+		return nil, hinted(err, "nothing was started: make room, or name a store elsewhere with -db")
 	}
 	report := &store.Report{Plan: p.Record(), Provenance: s.provenance(ctx, r.program)}
 	report.Provenance.ConfigText, report.Provenance.Series = p.ConfigText, in
@@ -209,28 +227,17 @@ func (r *runner) run(ctx context.Context, p plan.Plan, in result.Series, where p
 		saveErr = keep(r.db, report, filepath.Dir(r.db.Path()), ".", os.TempDir())
 	}
 	tell.Close()
-	if report.Result == nil {
-		return Fine, runErr
-	}
-	marks := store.MarksOf(report)
-	code := verdict(marks)
-	judged := judge(r.thresholds, report, marks)
-	for i := range judged {
-		code = Gravest(code, judged[i].code())
-	}
-	r.judged = append(r.judged, judged)
-	if err := s.printRun(report, marks, judged, more); err != nil {
-		return code, errors.Join(err, saveErr)
-	}
 	switch {
+	case report.Result == nil:
+		return nil, runErr
 	case saveErr != nil && runErr != nil:
-		return code, fmt.Errorf("%w; %w", saveErr, runErr)
+		return report, fmt.Errorf("%w; %w", saveErr, runErr)
 	case saveErr != nil:
-		return code, saveErr
+		return report, saveErr
 	case runErr != nil:
-		return code, s.runError(runErr, report)
+		return report, s.runError(runErr, report)
 	}
-	return code, nil
+	return report, nil
 }
 
 // keeper keeps reports: it is the store.
