@@ -19,7 +19,7 @@ var summaryFigures = []struct{ head, say string }{
 	{"memory", "{rss-start} at the start · peak {rss-peak} · {rss-drained} drained"},
 	{"", "memory efficiency {memory-efficiency} (accepted bytes a minute / peak RSS), as hey-apm has it"},
 	{"backlog", "{backlog-end} at the end of the load, {backlog-slope} · drained in {drain-time}"},
-	{"harness", "{harness-cpu-per-send} of CPU a send, {harness-share} of the relay's · lateness p99 {late-p99}"},
+	{"harness", "{harness-cpu-per-send} of CPU a send, {harness-share} of the relay's · lateness p99 {late-p99} · calibration {calibration}"},
 }
 
 // figureWords say those metrics in a summary that are not said there as elsewhere.

@@ -86,39 +86,70 @@ type Newest struct {
 // Entries are the reports that all filters match, newest last, and how many
 // more match that the limit cut off. No transaction is open when it returns.
 func (db *DB) Entries(filters []Filter, limit Newest) (entries []Entry, cut int, err error) {
-	if err := db.Index(nil); err != nil {
-		return nil, 0, err
-	}
-	entries, cut, err = db.scan(filters, limit)
-	if errors.Is(err, errBroken) {
-		// It is a cache: what is wrong with it is mended by making it anew.
-		if err = db.update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(indexKey) }); err == nil {
-			if err = db.Index(nil); err == nil {
-				entries, cut, err = db.scan(filters, limit)
-			}
-		}
-	}
+	err = db.indexed(func() error {
+		entries, cut, err = db.scan(filters, limit)
+		return err
+	})
 	if err != nil {
 		return nil, 0, err
 	}
 	return entries, cut, nil
 }
 
-// scan reads the index, newest first.
+// indexed reads the index, once it is up to date. What is wrong with it is
+// mended by making it anew, and then read does its work again: it is a cache.
+func (db *DB) indexed(read func() error) error {
+	if err := db.Index(nil); err != nil {
+		return err
+	}
+	err := read()
+	if !errors.Is(err, errBroken) {
+		return err
+	}
+	if err := db.update(func(tx *bbolt.Tx) error { return tx.Bucket(metaBucket).Delete(indexKey) }); err != nil {
+		return err
+	}
+	if err := db.Index(nil); err != nil {
+		return err
+	}
+	return read()
+}
+
+// scan reads the index.
 func (db *DB) scan(filters []Filter, limit Newest) (entries []Entry, cut int, err error) {
+	var found [][]Entry // newest first, in pieces that need not move as they get more
+	n, piece := 0, pieceEntries
+	if limit.N > 0 {
+		piece = min(piece, limit.N)
+	}
+	cut, err = db.walk(filters, limit, func(e *Entry, _ *seenCell) {
+		if n%piece == 0 {
+			found = append(found, make([]Entry, 0, piece))
+		}
+		found[len(found)-1] = append(found[len(found)-1], *e)
+		n++
+	})
+	entries = make([]Entry, 0, n)
+	for _, piece := range slices.Backward(found) {
+		slices.Reverse(piece)
+		entries = append(entries, piece...)
+	}
+	return entries, cut, err
+}
+
+// walk hands over the entries that all filters match, newest first, in one
+// transaction, and gives how many more match that the limit cut off. What e
+// points to is another entry afterwards; those of one cell come with the same c.
+func (db *DB) walk(filters []Filter, limit Newest, visit func(e *Entry, c *seenCell)) (cut int, err error) {
 	var after string // ids before it are too old
 	if limit.Within > 0 {
 		after = db.now().Add(-limit.Within).UTC().Format(idTime)
 	}
 	ofCell, ofEntry := split(filters)
 	seen := map[cellName]*seenCell{}
-	var found [][]Entry // newest first, in pieces that need not move as they get more
 	var kept []byte
 	var e Entry
-	n, piece := 0, pieceEntries
-	if limit.N > 0 {
-		piece = min(piece, limit.N)
-	}
+	n := 0
 	err = db.view(func(tx *bbolt.Tx) error {
 		cells := tx.Bucket(cellsBucket)
 		c := tx.Bucket(indexBucket).Cursor()
@@ -135,7 +166,7 @@ func (db *DB) scan(filters []Filter, limit Newest) (entries []Entry, cut int, er
 					if err != nil {
 						return fmt.Errorf("index: conditions of report %s: %w", id, err)
 					}
-					s = &seenCell{of, matchAll(ofCell, &Entry{cell: of})}
+					s = &seenCell{cell: of, match: matchAll(ofCell, &Entry{cell: of})}
 					seen[name] = s
 				}
 				if !s.match {
@@ -157,29 +188,24 @@ func (db *DB) scan(filters []Filter, limit Newest) (entries []Entry, cut int, er
 				continue
 			}
 			kept = more
-			if n%piece == 0 {
-				found = append(found, make([]Entry, 0, piece))
-			}
-			found[len(found)-1] = append(found[len(found)-1], e)
+			visit(&e, s)
 			n++
 		}
 		return nil
 	})
-	entries = make([]Entry, 0, n)
-	for _, piece := range slices.Backward(found) {
-		slices.Reverse(piece)
-		entries = append(entries, piece...)
-	}
-	return entries, cut, err
+	return cut, err
 }
 
 // pieceEntries is how many entries a scan keeps in one piece of memory.
 const pieceEntries = 512
 
-// seenCell is a cell that a scan came to, and whether it matches those filters that are of cells.
+// seenCell is a cell that a walk came to, whether it matches those filters that
+// are of cells, and where its reports go in a comparison.
 type seenCell struct {
 	cell  *cell
 	match bool
+	group *grouping
+	row   *Row
 }
 
 // noCell is what a report that cannot be read has.

@@ -164,6 +164,9 @@ var Metrics = slices.Concat([]Metric{
 				v, ok := ratio(100*float64(r.Harness.CPULoad), float64(r.Relay.CPULoad)-float64(r.Relay.CPUStart))
 				return v, ok && v > 0 && r.Relay.CPUKnown
 			})},
+		{Name: calibrationName, Unit: "ns", Group: Other, Headline: true,
+			Help: "what a fixed loop took before and after the run, on average: how fast the machine was",
+			Of:   observed(calibration)},
 	})
 
 // FindMetric is the metric of that name, or nil.
@@ -265,6 +268,16 @@ func loadSeconds(r *result.Result) float64 {
 }
 
 func perLoad(r *result.Result, n uint64) (float64, bool) { return ratio(float64(n), loadSeconds(r)) }
+
+func calibration(r *result.Result) (float64, bool) {
+	sum, n := 0.0, 0.0
+	for _, took := range []int64{r.CalibrationBefore, r.CalibrationAfter} {
+		if took > 0 {
+			sum, n = sum+float64(took), n+1
+		}
+	}
+	return ratio(sum, n)
+}
 
 func idleCores(r *result.Result) (float64, bool) {
 	v, ok := ratio(float64(r.Relay.IdleCPU), float64(r.Relay.IdleTook))

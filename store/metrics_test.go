@@ -36,7 +36,7 @@ func TestMetricsTable(t *testing.T) {
 
 // Which way is better is stated once, and a comparison's verdict depends on it.
 func TestMetricsDirection(t *testing.T) {
-	want := map[string]int{"due-rate": 0}
+	want := map[string]int{"due-rate": 0, "calibration": 0}
 	for _, n := range []string{"sent-rate", "accepted-rate", "forwarded-rate", "pushed-bytes-rate", "accepted-bytes-rate", "arrived-share", "memory-efficiency"} {
 		want[n] = +1
 	}
@@ -271,7 +271,7 @@ func TestHeadlines(t *testing.T) {
 			got = append(got, m.Name)
 		}
 	}
-	want := []string{"cpu-per-envelope", "forwarded-rate", "arrived-share", "through-p50", "through-p99", "response-p99", "unaccounted", "rss-peak"}
+	want := []string{"cpu-per-envelope", "forwarded-rate", "arrived-share", "through-p50", "through-p99", "response-p99", "unaccounted", "rss-peak", "calibration"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
