@@ -16,7 +16,10 @@ import (
 	"github.com/adrg/xdg"
 
 	"relaybench/commands/table"
+	"relaybench/harness"
+	"relaybench/harness/plan"
 	"relaybench/harness/relay"
+	"relaybench/harness/result"
 	"relaybench/store"
 )
 
@@ -34,6 +37,7 @@ type Config struct {
 type Bench struct {
 	config Config
 	queue  *queue
+	run    engine
 
 	mu      sync.Mutex
 	db      *store.DB               // nil until it is first needed
@@ -43,7 +47,10 @@ type Bench struct {
 }
 
 // NewBench is a bench. Its store is opened when a command first needs it, or by Open.
-func NewBench(c Config) *Bench { return &Bench{config: c, queue: newQueue()} }
+func NewBench(c Config) *Bench { return &Bench{config: c, queue: newQueue(), run: harness.Run} }
+
+// engine makes a run: it is [harness.Run], except in tests.
+type engine func(context.Context, plan.Plan, relay.Program, harness.Options) (*result.Result, error)
 
 // HeldError says that another process holds the store.
 type HeldError = store.HeldError

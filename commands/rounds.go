@@ -49,16 +49,21 @@ func newSeries(cells []plan.Plan, rounds int) (*series, error) {
 		}
 		seen[key] = i
 	}
-	s := &series{cells: cells, rounds: rounds}
+	return &series{cells: cells, rounds: rounds, turns: forthAndBack(len(cells), rounds)}, nil
+}
+
+// forthAndBack is the order in which cells take turns: 1 2 3, 3 2 1, 1 2 3.
+func forthAndBack(cells, rounds int) []turn {
+	turns := make([]turn, 0, cells*rounds)
 	for round := 1; round <= rounds; round++ {
 		for i := range cells {
 			if round%2 == 0 {
-				i = len(cells) - 1 - i
+				i = cells - 1 - i
 			}
-			s.turns = append(s.turns, turn{i, round})
+			turns = append(turns, turn{i, round})
 		}
 	}
-	return s, nil
+	return turns
 }
 
 // cellKey is a run's identity: all of its conditions that are known before it.

@@ -212,21 +212,14 @@ func (r *runner) run(ctx context.Context, p plan.Plan, in result.Series, where p
 // observed. There may be one beside an error: of a run that failed or was
 // cancelled, or of one that the store did not take.
 func (r *runner) once(ctx context.Context, p plan.Plan, in result.Series, where place) (*store.Report, error) {
-	s := r.s
 	if err := r.db.Reserve(store.RecordSize(p.Duration)); err != nil {
 		return nil, hinted(err, "nothing was started: make room, or name a store elsewhere with -db")
 	}
-	report := &store.Report{Plan: p.Record(), Provenance: s.provenance(ctx, r.program)}
-	report.Provenance.ConfigText, report.Provenance.Series = p.ConfigText, in
-
-	tell := startProgress(s.client, p.Duration, s.format, where, s.goes)
-	var runErr error
-	report.Result, runErr = harness.Run(ctx, p, r.program, harness.Options{Observer: tell, Kill: s.client.Kill})
 	var saveErr error
-	if report.Result != nil { // saved before anything that could stall: a screen that does not take more
+	report, runErr := r.observe(ctx, p, where, func(report *store.Report) {
+		report.Provenance.Series = in
 		saveErr = keep(r.db, report, filepath.Dir(r.db.Path()), ".", os.TempDir())
-	}
-	tell.Close()
+	})
 	switch {
 	case report.Result == nil:
 		return nil, runErr
@@ -235,9 +228,26 @@ func (r *runner) once(ctx context.Context, p plan.Plan, in result.Series, where 
 	case saveErr != nil:
 		return report, saveErr
 	case runErr != nil:
-		return report, s.runError(runErr, report)
+		return report, r.s.runError(runErr, report)
 	}
 	return report, nil
+}
+
+// observe makes one run. What it gives is not saved, and its Result is nil
+// where nothing was observed; save, which may be nil, is called else, before
+// anything that could stall: a screen that does not take more.
+func (r *runner) observe(ctx context.Context, p plan.Plan, where place, save func(*store.Report)) (*store.Report, error) {
+	s := r.s
+	report := &store.Report{Plan: p.Record(), Provenance: s.provenance(ctx, r.program)}
+	report.Provenance.ConfigText = p.ConfigText
+	tell := startProgress(s.client, p.Duration, s.format, where, s.goes)
+	defer tell.Close()
+	var err error
+	report.Result, err = s.bench.run(ctx, p, r.program, harness.Options{Observer: tell, Kill: s.client.Kill})
+	if report.Result != nil && save != nil {
+		save(report)
+	}
+	return report, err
 }
 
 // keeper keeps reports: it is the store.

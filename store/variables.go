@@ -117,6 +117,7 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	occasion("series-position", "of the run in its series, in time, from 1", variable.Int(1, math.MaxInt64), func(r *Report) string { return count(r.Provenance.Series.Position) }),
 	occasion("series-of", "runs that the series was to have", variable.Int(1, math.MaxInt64), func(r *Report) string { return count(r.Provenance.Series.Of) }),
 	occasion("series-round", "round of the run through the series' list, from 1", variable.Int(1, math.MaxInt64), func(r *Report) string { return count(r.Provenance.Series.Round) }),
+	occasion("series-side", "of the run in a comparison that takes turns: A, B", variable.String, func(r *Report) string { return r.Provenance.Series.Side }),
 	occasion("relay-path", "where the relay's binary was", variable.String, func(r *Report) string { return r.Provenance.Relay.Path }),
 	occasion("relay-upstream", "where somebody else's relay sends to", variable.String, func(r *Report) string { return r.Provenance.Relay.Upstream }),
 	occasion("bench-version", "version of relaybench", versionType, func(r *Report) string { return r.Provenance.Bench.Version }),

@@ -20,6 +20,8 @@ type Series struct {
 	Position int    `json:"position"` // of this run among them, in time, from 1
 	Of       int    `json:"of"`       // how many the line asked for
 	Round    int    `json:"round"`    // through the line's list, from 1
+	// Side is the run's in a comparison that takes turns, such as "A" and "B"; "" where it was of none.
+	Side string `json:"side,omitempty"`
 }
 
 // Relay is the identity of the program under test, as it was found; see relay.Program, of which it is the stored form.
