@@ -29,6 +29,8 @@ type place struct {
 	run, of       int                  // from 1
 	round, rounds int                  // from 1
 	left          func() time.Duration // until all of them are done, about
+	side          string               // of a comparison that takes turns
+	soFar         string               // what is known of that by now
 }
 
 // String is the place in a few words; "" for a run by itself.
@@ -40,7 +42,14 @@ func (p place) String() string {
 	if p.rounds > 1 {
 		round = fmt.Sprintf(" round %d/%d", p.round, p.rounds)
 	}
-	return fmt.Sprintf("%d/%d%s, %s left", p.run, p.of, round, coarse(max(0, p.left())))
+	side, soFar := "", ""
+	if p.side != "" {
+		side = " " + p.side
+	}
+	if p.soFar != "" {
+		soFar = "  " + p.soFar
+	}
+	return fmt.Sprintf("%d/%d%s%s, %s left%s", p.run, p.of, side, round, coarse(max(0, p.left())), soFar)
 }
 
 // coarse is a time to wait: in minutes where it is hours.

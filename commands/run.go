@@ -30,11 +30,16 @@ type runner struct {
 	judged     [][]judgement // of each run that was saved
 }
 
+// newRunner is a runner against the relay that is in use.
 func (s *Session) newRunner(ctx context.Context, thresholds []threshold) (*runner, error) {
 	ref, err := s.inUse()
 	if err != nil {
 		return nil, err
 	}
+	return s.runnerOf(ctx, ref, thresholds)
+}
+
+func (s *Session) runnerOf(ctx context.Context, ref reference, thresholds []threshold) (*runner, error) {
 	program, err := findRelay(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -311,6 +316,9 @@ func (s *Session) runError(err error, r *store.Report) error {
 		return err
 	}
 	t := &told{error: err, hint: "what there is was saved: show " + r.ID + " log"}
+	if r.ID == "" {
+		t.hint = ""
+	}
 	if log := r.Result.Relay.Log; len(log) > 0 {
 		t.detail = append(t.detail, "the relay's last lines:")
 		t.detail = append(t.detail, log[max(0, len(log)-lastLines):]...)

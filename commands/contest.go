@@ -1,0 +1,151 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"relaybench/harness/plan"
+	"relaybench/harness/result"
+	"relaybench/store"
+	"relaybench/store/stats"
+)
+
+// contest is sides that take turns on one machine: A B B A A B …, after a run
+// of each that is discarded. Each other run is a saved report of the series id.
+type contest struct {
+	id      string
+	sides   []*side
+	turns   []turn // whose cells are the numbers of sides
+	metric  *store.Metric
+	done    int    // turns of which there is a report
+	closing string // the line that judges what there is, for an error that ends it
+}
+
+// side is one of those that take turns: a relay, and what is run against it.
+type side struct {
+	name   string // A, B
+	plan   plan.Plan
+	values []float64 // of the contest's metric, in the order of its runs: those that are known and fit
+	*runner
+}
+
+// newContest is one of n runs a side; metric is what is told while it goes.
+func newContest(sides []*side, n int, metric *store.Metric) *contest {
+	return &contest{id: newSeriesID(time.Now()), sides: sides, turns: forthAndBack(len(sides), n), metric: metric}
+}
+
+// run makes all runs. Its error says what there is by then.
+func (c *contest) run(ctx context.Context, s *Session) error {
+	beside, err := overhead(c.metricDB(), c.sides[0].program.Form)
+	if err != nil {
+		return err
+	}
+	took := beside.took
+	for i, d := range c.sides {
+		if err := s.say("warm-up run of %s, not saved\n", d.name); err != nil {
+			return err
+		}
+		begun := time.Now()
+		if err := c.warmUp(ctx, s, i, took); err != nil {
+			return hinted(err, "it was the warm-up run of "+d.name+": no run was saved")
+		}
+		took = max(0, time.Since(begun)-d.plan.Duration)
+	}
+	in := result.Series{ID: c.id, Of: len(c.turns)}
+	for i, t := range c.turns {
+		d := c.sides[t.cell]
+		if ctx.Err() != nil {
+			return c.ended(context.Cause(ctx))
+		}
+		if err := d.same(ctx); err != nil {
+			return c.ended(err)
+		}
+		in.Position, in.Round, in.Side = i+1, t.round, d.name
+		where := c.at(s, t, len(c.turns)-i, took)
+		where.run = i + 1
+		begun := time.Now()
+		report, err := d.once(ctx, d.plan, in, where)
+		if report != nil && report.ID != "" {
+			c.done++
+		}
+		if err != nil {
+			return c.ended(err)
+		}
+		took = max(0, time.Since(begun)-d.plan.Duration)
+		if err := s.say("run %d of %d, %s: %s\n", i+1, len(c.turns), d.name, c.told(d, report)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metricDB is the store of the runs.
+func (c *contest) metricDB() *store.DB { return c.sides[0].db }
+
+// warmUp makes a run of a side that is not kept.
+func (c *contest) warmUp(ctx context.Context, s *Session, number int, beside time.Duration) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	d := c.sides[number]
+	where := c.at(s, turn{cell: number}, len(c.turns)+len(c.sides)-number, beside)
+	report, err := d.observe(ctx, d.plan, where, nil)
+	if err != nil && report.Result != nil {
+		return s.runError(err, report)
+	}
+	return err
+}
+
+// at is the place of a turn, from which on so many runs are to be made that each take beside their load so long.
+func (c *contest) at(s *Session, t turn, runs int, beside time.Duration) place {
+	d := c.sides[t.cell]
+	left := time.Duration(runs) * (d.plan.Duration + beside)
+	s.expect(left)
+	ends := time.Now().Add(left)
+	return place{of: len(c.turns), side: d.name, soFar: c.medians(), left: func() time.Duration { return time.Until(ends) }}
+}
+
+// told is what a run's report says of the metric, and the medians with it.
+func (c *contest) told(d *side, r *store.Report) string {
+	v, ok := c.metric.Of(r)
+	by, unfit := store.Unfit(store.MarksOf(r), c.metric.Name)
+	said := c.metric.Name + " "
+	switch {
+	case !ok:
+		said += "has no value"
+	case unfit:
+		said += quantity(v, c.metric.Unit) + ", which mark " + by + " makes unfit"
+	default:
+		d.values = append(d.values, v)
+		said += quantity(v, c.metric.Unit)
+	}
+	if m := c.medians(); m != "" && c.done > 1 {
+		said += "; medians " + m
+	}
+	return said
+}
+
+// medians are those of each side that has a value.
+func (c *contest) medians() string {
+	var parts []string
+	for _, d := range c.sides {
+		if sum := stats.Summarize(d.values); sum.N > 0 {
+			parts = append(parts, d.name+" "+quantity(sum.Median, c.metric.Unit))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ended is the error that ended it, with what can be made of the runs until then.
+func (c *contest) ended(err error) error {
+	if c.done == 0 {
+		return hinted(err, "no run was saved")
+	}
+	hint := fmt.Sprintf("%d of %d runs were made and are saved: reports series=%s", c.done, len(c.turns), c.id)
+	if c.closing != "" {
+		hint += "; what they say: " + c.closing
+	}
+	return hinted(err, hint)
+}
