@@ -228,7 +228,7 @@ func (s *Session) stored(name string) []string {
 // knobValues are what is known to be typed for a knob.
 func knobValues(k *plan.Knob) values {
 	return func(s *Session, _ []string, typed string) []string {
-		found := []string{k.Default}
+		found := append([]string{k.Default}, k.Offers...)
 		if k.Words != nil {
 			found = append(found, plan.Each)
 		}

@@ -65,11 +65,12 @@ are named by number and kind. FOLDER is made, or must be empty: nothing is writt
 
 // dumped is a pool of n envelopes.
 func dumped(p plan.Plan, n int) (*envelope.Pool, error) {
-	mix, err := envelope.ParseMix(envelope.Kinds, p.Mix)
+	p.Pool = n
+	config, err := p.PoolConfig(nil, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	pool, err := envelope.NewPool(envelope.PoolConfig{Mix: mix, Seed: p.Seed, Size: n, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape(), Epoch: time.Now()})
+	pool, err := envelope.NewPool(config)
 	if err != nil {
 		return nil, usageError(err, "")
 	}

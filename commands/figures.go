@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"relaybench/commands/table"
+	"relaybench/envelope"
 	"relaybench/harness/relay"
 	"relaybench/store"
 )
@@ -83,6 +84,9 @@ func finePrint(r *store.Report) []string {
 		add("%s shared %d CPUs, not pinned", who, res.Harness.CPUs)
 	}
 	add("synthetic payloads (version %d), %s envelopes in turn", res.Pool.Payload, count(res.Pool.Envelopes))
+	if e := r.Plan["encoding"]; e != "" && e != envelope.Identity {
+		add("bodies in %s: ids in payloads come again after %s sends, stamps and event ids never", e, count(res.Pool.Envelopes))
+	}
 	if hasKind(r, "sessions") {
 		add("sessions are forwarded as they are, not turned into metrics")
 	}

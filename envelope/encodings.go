@@ -27,23 +27,28 @@ type Encoding struct {
 	Decode func(dst, src []byte, limit int) ([]byte, error)
 	// Encode appends the encoded form of src, at the fastest level that SDKs and Relay use.
 	Encode func(dst, src []byte) ([]byte, error)
+	// sealed is what seal makes, of a head that is neither empty nor too long.
+	sealed func(head, rest []byte) (sealed, error)
 }
 
 // Encodings is the table of content encodings.
 //
 // Note: "deflate" is zlib's format, as RFC 9110 section 8.4.1.2 has it, not raw deflate.
 var Encodings = []Encoding{
-	{Name: "identity", Decode: copyWithin, Encode: func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil }},
-	{Name: "gzip", Decode: gzipCodec.decode, Encode: gzipCodec.encode},
-	{Name: "deflate", Decode: zlibCodec.decode, Encode: zlibCodec.encode},
-	{Name: "br", Decode: brotliCodec.decode, Encode: brotliCodec.encode},
-	{Name: "zstd", Decode: zstdCodec.decode, Encode: zstdCodec.encode},
+	{Identity, copyWithin, func(dst, src []byte) ([]byte, error) { return append(dst, src...), nil }, sealIdentity},
+	{"gzip", gzipCodec.decode, gzipCodec.encode, sealGzip},
+	{"deflate", zlibCodec.decode, zlibCodec.encode, sealDeflate},
+	{"br", brotliCodec.decode, brotliCodec.encode, sealBrotli},
+	{"zstd", zstdCodec.decode, zstdCodec.encode, sealZstd},
 }
+
+// Identity is the encoding of what is sent as it is.
+const Identity = "identity"
 
 // FindEncoding is the encoding of that name ("" is identity), or nil.
 func FindEncoding(name string) *Encoding {
 	if name == "" {
-		name = "identity"
+		name = Identity
 	}
 	for i := range Encodings {
 		if Encodings[i].Name == name {

@@ -56,6 +56,9 @@ const (
 // placeLens is the length of each sort of placeholder.
 var placeLens = map[byte]int{placeUUID: 36, placeHex: 32, placeSpan: 16, placeKey: KeyLen, placeSent: timeLen, placeStamp: stampFixed}
 
+// placeNames say what each sort that is no id stands for.
+var placeNames = map[byte]string{placeKey: "the project's key", placeSent: "the time of sending", placeStamp: "the stamp"}
+
 func placeholder(sort byte, slot int) string {
 	text := fmt.Sprintf("%s%c%03d", placeMark, sort, slot)
 	return text + strings.Repeat(placePad, placeLens[sort]-len(text))
@@ -177,6 +180,9 @@ type patch struct {
 	length int
 	at     []int32
 }
+
+// isID says that what is written is an id.
+func (p *patch) isID() bool { return placeNames[p.sort] == "" }
 
 // patches finds the placeholders of a body.
 func patches(body []byte) []patch {

@@ -37,6 +37,7 @@ type PoolConfig struct {
 	Zipf     float64 // exponent of the projects' popularity; 0: all alike
 	Shape    Shape
 	Epoch    time.Time // the run's start: times in payloads are relative to it
+	Encoding string    // of bodies, a name of [Encodings]; "": identity
 }
 
 // Pool is the envelopes of a run, built and serialised before its clock
@@ -45,12 +46,13 @@ type PoolConfig struct {
 // Send seq is a copy of entry seq % size, so the weights of the mix are exact
 // over each round of the pool.
 type Pool struct {
-	seed    uint64
-	epoch   int64 // milliseconds since 1970
-	kinds   []Kind
-	entries []entry
-	warm    map[string]*entry
-	zipf    alias
+	seed     uint64
+	epoch    int64 // milliseconds since 1970
+	kinds    []Kind
+	entries  []entry
+	warm     map[string]*entry
+	zipf     alias
+	encoding *Encoding
 }
 
 // entry is one envelope of the pool, with placeholders where each send is patched.
@@ -60,6 +62,7 @@ type entry struct {
 	agent    []byte
 	body     []byte
 	patches  []patch
+	mend     func(body []byte) // of a body whose encoding has a checksum
 }
 
 // Salts of the streams that a seed gives; the ids' are the slots from saltID.
@@ -74,6 +77,8 @@ const (
 func (c *PoolConfig) check() error {
 	s := c.Shape
 	switch {
+	case FindEncoding(c.Encoding) == nil:
+		return fmt.Errorf("unknown encoding %q", c.Encoding)
 	case len(c.Mix.weights) != len(c.Kinds):
 		return errors.New("mix of another table of kinds")
 	case c.Projects < 1 || c.Projects > math.MaxUint32:
@@ -100,10 +105,11 @@ func NewPool(c PoolConfig) (*Pool, error) {
 		return nil, fmt.Errorf("pool: %w", err)
 	}
 	p := &Pool{
-		seed:  c.Seed,
-		epoch: c.Epoch.UnixMilli(),
-		warm:  make(map[string]*entry, len(c.Kinds)),
-		zipf:  newZipf(c.Projects, c.Zipf),
+		seed:     c.Seed,
+		epoch:    c.Epoch.UnixMilli(),
+		warm:     make(map[string]*entry, len(c.Kinds)),
+		zipf:     newZipf(c.Projects, c.Zipf),
+		encoding: FindEncoding(c.Encoding),
 	}
 	var weights []float64
 	for i, w := range c.Mix.weights {
@@ -139,6 +145,9 @@ func NewPool(c PoolConfig) (*Pool, error) {
 			return nil, fmt.Errorf("pool: %s: %w", c.Kinds[i].Name, err)
 		}
 		p.warm[c.Kinds[i].Name] = e
+	}
+	if err := p.encode(); err != nil {
+		return nil, fmt.Errorf("pool: %w", err)
 	}
 	return p, nil
 }
@@ -203,6 +212,9 @@ func (e *entry) fill(dst []byte, s Stamp, salt, seed uint64, project int, sentAt
 			copy(body[at:], t)
 		}
 	}
+	if e.mend != nil {
+		e.mend(body)
+	}
 	return dst
 }
 
@@ -223,11 +235,19 @@ func (p *Pool) Project(seq uint64) int { return p.zipf.of(draw(p.seed, saltProje
 // UserAgent is what the sender says in the HTTP head of send seq.
 func (p *Pool) UserAgent(seq uint64) []byte { return p.entry(seq).agent }
 
-// Size is the length of the body that Append appends for seq, in bytes.
+// Encoding is the content encoding of all bodies, a name of [Encodings].
+func (p *Pool) Encoding() string { return p.encoding.Name }
+
+// Size is the length of the body that Append appends for seq, in bytes, encoded as it is.
 func (p *Pool) Size(seq uint64) int { return len(p.entry(seq).body) }
 
 // Append appends the body of send seq, due at due: a copy of an envelope of
 // the pool with stamp, ids, key and time of sending patched in. It allocates only to grow dst.
+//
+// Of an encoded body the envelope header alone is written anew in each send:
+// stamp, event id, key and time of sending. Ids that stand in a payload are those of the
+// envelope's first send in all of its sends, in its header too; so is an event's
+// own event_id, which Relay replaces by the header's.
 func (p *Pool) Append(dst []byte, seq uint64, due int64) []byte {
 	return p.entry(seq).fill(dst, Stamp{Seq: seq, Due: due}, saltID, p.seed, p.Project(seq), p.epoch+due/int64(time.Millisecond))
 }

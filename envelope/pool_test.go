@@ -296,17 +296,20 @@ func TestAppendWarm(t *testing.T) {
 }
 
 func TestAppendAllocatesNothing(t *testing.T) {
-	p := testPool(t, Mixed, 40, DefaultShape())
-	dst := make([]byte, 0, 1<<20)
-	seq := uint64(0)
-	got := testing.AllocsPerRun(200, func() {
-		dst = p.Append(dst[:0], seq, int64(seq))
-		dst, _ = p.AppendWarm(dst[:0], seq, int64(seq), "logs", 3)
-		_, _, _, _, _ = p.Project(seq), p.Kind(seq), p.Elements(seq), p.UserAgent(seq), p.Size(seq)
-		seq++
-	})
-	if got != 0 {
-		t.Errorf("%v allocations a send, want none", got)
+	for i := range Encodings {
+		p := encodedPool(t, Encodings[i].Name, Mixed, 40)
+		dst := make([]byte, 0, 1<<20)
+		seq := uint64(0)
+		got := testing.AllocsPerRun(200, func() {
+			dst = p.Append(dst[:0], seq, int64(seq))
+			dst, _ = p.AppendWarm(dst[:0], seq, int64(seq), "logs", 3)
+			_, _, _, _, _ = p.Project(seq), p.Kind(seq), p.Elements(seq), p.UserAgent(seq), p.Size(seq)
+			_ = p.Encoding()
+			seq++
+		})
+		if got != 0 {
+			t.Errorf("%s: %v allocations a send, want none", p.Encoding(), got)
+		}
 	}
 }
 

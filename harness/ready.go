@@ -148,12 +148,11 @@ func projectsDrawn(p plan.Plan, pool *envelope.Pool) []int {
 
 // WarmUps is how many warm-up sends a run of p makes before its load.
 func WarmUps(p plan.Plan) (int, error) {
-	mix, err := envelope.ParseMix(envelope.Kinds, p.Mix)
+	config, err := p.PoolConfig(nil, time.Now())
 	if err != nil {
 		return 0, err
 	}
-	pool, err := envelope.NewPool(envelope.PoolConfig{Mix: mix, Seed: p.Seed, Size: p.Pool, Projects: p.Projects, Zipf: p.Zipf,
-		Shape: p.Shape(), Epoch: time.Now()})
+	pool, err := envelope.NewPool(config)
 	if err != nil {
 		return 0, err
 	}
@@ -264,6 +263,9 @@ func (x *run) sendWarm(ctx context.Context, client *http.Client, n int, w warm) 
 			return 0, err
 		}
 		req.Header.Set("Content-Type", "application/x-sentry-envelope")
+		if e := x.pool.Encoding(); e != envelope.Identity {
+			req.Header.Set("Content-Encoding", e)
+		}
 		req.Header.Set("User-Agent", string(agent))
 		req.Header.Set("X-Sentry-Auth", "Sentry sentry_version=7, sentry_client=relaybench/1, sentry_key="+envelope.Key(w.project))
 		resp, err := client.Do(req)

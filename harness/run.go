@@ -213,12 +213,10 @@ func (x *run) check(ctx context.Context) error {
 	if err := checkFiles(x.plan.Processes * x.plan.Connections); err != nil {
 		return err
 	}
-	mix, err := envelope.ParseMix(x.kinds, x.plan.Mix)
-	if err != nil {
+	var err error
+	if x.conf, err = x.plan.PoolConfig(x.opts.kinds, x.epoch); err != nil {
 		return fmt.Errorf("mix: %w", err)
 	}
-	x.conf = envelope.PoolConfig{Kinds: x.opts.kinds, Mix: mix, Seed: x.plan.Seed, Size: x.plan.Pool,
-		Projects: x.plan.Projects, Zipf: x.plan.Zipf, Shape: x.plan.Shape(), Epoch: x.epoch}
 	if x.pool, err = envelope.NewPool(x.conf); err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func TestAnswers(t *testing.T) {
 			var body, pushed uint64
 			for seq := range got.Due {
 				if got.Log.Answer(seq) != result.NotSent {
-					head := appendHead(nil, load.Addr, pool.Project(seq), pool.UserAgent(seq), pool.Size(seq))
+					head := appendHead(nil, load.Addr, pool.Project(seq), pool.UserAgent(seq), envelope.Identity, pool.Size(seq))
 					pushed += uint64(len(head) + pool.Size(seq))
 					body += uint64(pool.Size(seq))
 				}

@@ -23,6 +23,7 @@ func TestLoadJSON(t *testing.T) {
 	want := newLoad("127.0.0.1:3000", 33.3, 1500*time.Millisecond, 7)
 	want.Pool = poolConfig(t)
 	want.Pool.Epoch = want.Pool.Epoch.Round(0).UTC()
+	want.Pool.Encoding = "br"
 	want.Schedule.First, want.Schedule.Stride = 3, 4
 	subset := want
 	subset.Pool.Kinds = []envelope.Kind{*envelope.Find(envelope.Kinds, "logs"), *envelope.Find(envelope.Kinds, "errors")}

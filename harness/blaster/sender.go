@@ -94,20 +94,24 @@ func (s *sender) loop() {
 // build makes the request of send seq.
 func (s *sender) build(seq uint64, due int64) {
 	pool := s.run.pool
-	head := appendHead(s.buf[:0], s.run.load.Addr, pool.Project(seq), pool.UserAgent(seq), pool.Size(seq))
+	head := appendHead(s.buf[:0], s.run.load.Addr, pool.Project(seq), pool.UserAgent(seq), pool.Encoding(), pool.Size(seq))
 	s.buf = pool.Append(head, seq, due)
 	s.body = len(s.buf) - len(head)
 }
 
-// appendHead appends the head of a POST of size bytes to a project's ingest.
+// appendHead appends the head of a POST of size bytes, of a content encoding, to a project's ingest.
 // Source: Relay 26.4.0, endpoints/envelope.rs:60, extractors/request_meta.rs:401.
-func appendHead(dst []byte, addr string, project int, agent []byte, size int) []byte {
+func appendHead(dst []byte, addr string, project int, agent []byte, encoding string, size int) []byte {
 	dst = append(dst, "POST /api/"...)
 	dst = strconv.AppendInt(dst, int64(envelope.ProjectID(project)), 10)
 	dst = append(dst, "/envelope/ HTTP/1.1\r\nHost: "...)
 	dst = append(dst, addr...)
 	dst = append(dst, "\r\nUser-Agent: "...)
 	dst = append(dst, agent...)
+	if encoding != envelope.Identity {
+		dst = append(dst, "\r\nContent-Encoding: "...)
+		dst = append(dst, encoding...)
+	}
 	dst = append(dst, "\r\nContent-Type: application/x-sentry-envelope\r\nX-Sentry-Auth: Sentry sentry_key="...)
 	dst = envelope.AppendKey(dst, project)
 	dst = append(dst, ", sentry_version=7, sentry_client=relaybench/1\r\nContent-Length: "...)

@@ -28,6 +28,7 @@ type poolJSON struct {
 	Zipf     float64        `json:"zipf"`
 	Shape    envelope.Shape `json:"shape"`
 	Epoch    time.Time      `json:"epoch"`
+	Encoding string         `json:"encoding,omitempty"`
 }
 
 // MarshalJSON writes the load for another process of the same program, which
@@ -38,7 +39,7 @@ func (l Load) MarshalJSON() ([]byte, error) {
 	j := loadJSON{
 		Addr: l.Addr, Zero: l.Zero, Schedule: l.Schedule, Duration: int64(l.Duration),
 		Connections: l.Connections, Timeout: int64(l.Timeout),
-		Pool: poolJSON{Mix: p.Mix.String(), Seed: p.Seed, Size: p.Size, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape, Epoch: p.Epoch},
+		Pool: poolJSON{Mix: p.Mix.String(), Seed: p.Seed, Size: p.Size, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape, Epoch: p.Epoch, Encoding: p.Encoding},
 	}
 	for _, k := range p.Kinds {
 		if envelope.Find(envelope.Kinds, k.Name) == nil {
@@ -75,7 +76,7 @@ func (l *Load) UnmarshalJSON(b []byte) error {
 	*l = Load{
 		Addr: j.Addr, Zero: j.Zero, Schedule: j.Schedule, Duration: time.Duration(j.Duration),
 		Connections: j.Connections, Timeout: time.Duration(j.Timeout),
-		Pool: envelope.PoolConfig{Kinds: kinds, Mix: mix, Seed: p.Seed, Size: p.Size, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape, Epoch: p.Epoch},
+		Pool: envelope.PoolConfig{Kinds: kinds, Mix: mix, Seed: p.Seed, Size: p.Size, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape, Epoch: p.Epoch, Encoding: p.Encoding},
 	}
 	return nil
 }

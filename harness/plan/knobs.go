@@ -28,6 +28,8 @@ type Knob struct {
 	// Words gives the values that one typed word stands for, as "each" does for
 	// all kinds; nil where the text is no such word. It may be nil itself.
 	Words func(text string) []string
+	// Offers are values to offer for completion, beside the default.
+	Offers []string
 	variable.Type
 	Get func(*Plan) string
 	Set func(*Plan, string) error // a text that Canon took
@@ -62,6 +64,14 @@ func eachKind(text string) []string {
 		kinds = append(kinds, k.Name)
 	}
 	return kinds
+}
+
+// encodings are the names of the content encodings.
+func encodings() (names []string) {
+	for i := range envelope.Encodings {
+		names = append(names, envelope.Encodings[i].Name)
+	}
+	return names
 }
 
 // connections is "32", or "4x32": four sender processes of 32.
@@ -196,6 +206,10 @@ func knobs() []Knob {
 
 	get, set = floatKnob(func(p *Plan) *float64 { return &p.Filtered })
 	add(Knob{Name: "filtered", Help: "share of envelopes, 0 to 1, whose user agent Relay's inbound filters drop", Default: "0", Type: variable.Float(0, 1)}, get, set)
+
+	get, set = textKnob(func(p *Plan) *string { return &p.Encoding })
+	add(Knob{Name: "encoding", Help: "content encoding of what is sent to the relay, made before the load: " + strings.Join(encodings(), ", "),
+		Default: envelope.Identity, Then: envelope.Identity, Type: variable.Word("encoding", encodings()...), Offers: encodings()}, get, set)
 
 	get, set = durationKnob(func(p *Plan) *time.Duration { return &p.Timeout })
 	add(Knob{Name: "timeout", Help: "how long a sender waits for an answer", Default: "10s", Type: variable.Duration(time.Millisecond, time.Hour)}, get, set)

@@ -30,6 +30,7 @@ type Plan struct {
 	SpansMin    int
 	SpansMax    int
 	Filtered    float64
+	Encoding    string // of bodies, a name of envelope.Encodings
 	Timeout     time.Duration
 	Drain       time.Duration
 	Config      string // "default", or the file that it came from
@@ -61,6 +62,18 @@ func (p Plan) Flat() bool { return p.Rate == 0 }
 // Shape is the shape of the plan's payloads.
 func (p Plan) Shape() envelope.Shape {
 	return envelope.Shape{Frames: p.Frames, SpansMin: p.SpansMin, SpansMax: p.SpansMax, Filtered: p.Filtered}
+}
+
+// PoolConfig is what the plan's pool is built from, for a run that starts at
+// epoch; kinds are the table that its mix is of, nil for [envelope.Kinds].
+func (p Plan) PoolConfig(kinds []envelope.Kind, epoch time.Time) (envelope.PoolConfig, error) {
+	table := kinds
+	if table == nil {
+		table = envelope.Kinds
+	}
+	mix, err := envelope.ParseMix(table, p.Mix)
+	return envelope.PoolConfig{Kinds: kinds, Mix: mix, Seed: p.Seed, Size: p.Pool, Projects: p.Projects, Zipf: p.Zipf,
+		Shape: p.Shape(), Epoch: epoch, Encoding: p.Encoding}, err
 }
 
 // Check says what in the plan cannot be run, though each knob alone may be.

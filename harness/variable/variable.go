@@ -198,6 +198,19 @@ func ParseRange(s string) (lo, hi int, err error) {
 	return lo, hi, nil
 }
 
+// Word is one of some words, which are in their order.
+func Word(name string, words ...string) Type {
+	return typ{name, func(s string) (string, error) {
+		if slices.Contains(words, s) {
+			return s, nil
+		}
+		if near := Nearest(s, words); near != "" {
+			return "", fmt.Errorf("%q is none of %s: did you mean %q?", s, strings.Join(words, ", "), near)
+		}
+		return "", fmt.Errorf("%q is none of %s", s, strings.Join(words, ", "))
+	}, func(a, b string) int { return cmp.Compare(slices.Index(words, a), slices.Index(words, b)) }, splitComma}
+}
+
 // New is a type of its own: whole says that its values may hold commas.
 func New(name string, canon func(string) (string, error), compare func(a, b string) int, holdsCommas bool) Type {
 	split := splitComma

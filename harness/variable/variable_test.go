@@ -169,3 +169,19 @@ func FuzzCanon(f *testing.F) {
 		}
 	})
 }
+
+func TestWord(t *testing.T) {
+	w := Word("encoding", "identity", "gzip", "br")
+	for text, want := range map[string]string{"gzip": "", "gzpi": `"gzpi" is none of identity, gzip, br: did you mean "gzip"?`, "": `"" is none of identity, gzip, br`, "GZIP": `"GZIP" is none of identity, gzip, br`} {
+		got, err := w.Canon(text)
+		if want == "" && (err != nil || got != text) || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%q: got %q, %v, want %s", text, got, err, want)
+		}
+	}
+	if w.Compare("identity", "br") >= 0 || w.Compare("br", "gzip") <= 0 || w.Compare("br", "br") != 0 {
+		t.Error("words are not in their order")
+	}
+	if got := len(w.Split("gzip,br")); got != 2 {
+		t.Errorf("%d words of two", got)
+	}
+}
