@@ -39,7 +39,7 @@ type command struct {
 	args     []arg
 	examples []string // lines that parse
 	store    bool     // needs the store
-	table    bool     // prints what --json and --csv can have too
+	table    bool     // prints what --json, --csv and --markdown can have too
 	line     bool     // its arguments are a line: flags after the first are that line's
 	rest     bool     // its last argument is the rest of the line as it was typed, to its end: it stands first in its line
 	// setup binds the command's flags and gives what does it. It is called
@@ -62,7 +62,7 @@ func commandTable() []command {
 	}
 	group("run", testCommand, explainCommand(), relayUseCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
-	group("reports", reportsCommand, showCommand, diffCommand, deleteCommand)
+	group("reports", reportsCommand, showCommand, collateCommand, diffCommand, deleteCommand)
 	group("store", dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dbImportCommand, dumpCommand)
 	group("shell", defineCommand(), setCommand, nameCommand, historyCommand, helpCommand(), quitCommand("quit"), quitCommand("exit"))
 	return all
@@ -135,6 +135,7 @@ func (c *command) bind(s *Session) (*pflag.FlagSet, work) {
 	if c.table {
 		fs.Bool("json", false, "print JSON")
 		fs.Bool("csv", false, "print CSV")
+		fs.Bool("markdown", false, "print Markdown")
 	}
 	return fs, do
 }

@@ -176,7 +176,7 @@ func TestSessionsOwn(t *testing.T) {
 		{"set format json; set format; set", "json\nformat  json\ncolor   off\nwidth   100\n"},
 		{"set format text; set color on; set color; set width 80; set width", "on\n80\n"},
 		{"set width off; set width; set color off", "off\n"},
-		{"set format xml", "error: set: format \"xml\" is not text, json or csv\nhint: \n"},
+		{"set format xml", "error: set: format \"xml\" is not text, json, csv or markdown\nhint: \n"},
 		{"set color blue", "error: set: color \"blue\" is not on or off\nhint: \n"},
 		{"set width 5", "error: set: width \"5\" is not 20 to 1000, or off\nhint: \n"},
 		{"set width -5", "error: set: unknown flag -5"},

@@ -185,15 +185,14 @@ func (s *Session) parse(c *command, words []string) (work, []string, error) {
 		return nil, nil, flagError(fs, err)
 	}
 	if c.table {
-		asJSON, _ := fs.GetBool("json")
-		asCSV, _ := fs.GetBool("csv")
-		switch {
-		case asJSON && asCSV:
-			return nil, nil, usageError(errors.New("--json and --csv at once"), "")
-		case asJSON:
-			s.format = JSON
-		case asCSV:
-			s.format = CSV
+		var as []string
+		for _, name := range []string{"json", "csv", "markdown"} {
+			if is, _ := fs.GetBool(name); is {
+				as, s.format = append(as, "--"+name), formatNames[name]
+			}
+		}
+		if len(as) > 1 {
+			return nil, nil, usageError(errors.New(strings.Join(as, " and ")+" at once"), "")
 		}
 	}
 	args := fs.Args()

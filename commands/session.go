@@ -18,6 +18,7 @@ const (
 	Text Format = iota
 	JSON
 	CSV
+	Markdown // for a person, on a page
 )
 
 // Client is whom a session serves, and how output is to look there.
@@ -144,8 +145,11 @@ func (s *Session) printf(format string, args ...any) error {
 
 // say prints words: beside what is printed for a program, not among it.
 func (s *Session) say(format string, args ...any) error {
-	if s.format == Text {
+	switch s.format {
+	case Text:
 		return s.printf(format, args...)
+	case Markdown:
+		return s.printf("%s", table.Escape(fmt.Sprintf(format, args...))+"\n")
 	}
 	s.note(format, args...)
 	return nil
@@ -165,6 +169,8 @@ func (s *Session) print(t *table.Table) error {
 		return t.JSON(s.client.Out)
 	case CSV:
 		return t.CSV(s.client.Out)
+	case Markdown:
+		return t.Markdown(s.client.Out)
 	}
 	return t.Text(s.client.Out, s.client.Width)
 }

@@ -102,10 +102,10 @@ type choice struct {
 }
 
 // formatNames are the formats by name.
-var formatNames = map[string]Format{"text": Text, "json": JSON, "csv": CSV}
+var formatNames = map[string]Format{"text": Text, "json": JSON, "csv": CSV, "markdown": Markdown}
 
 var choices = []choice{
-	{"format", "text, json or csv", "the form of all output", func(s *Session) string {
+	{"format", "text, json, csv or markdown", "the form of all output", func(s *Session) string {
 		for name, f := range formatNames {
 			if f == s.client.Format {
 				return name
@@ -118,7 +118,7 @@ var choices = []choice{
 			s.client.Format, s.format = f, f
 		}
 		return ok
-	}, []string{"text", "json", "csv"}},
+	}, []string{"text", "json", "csv", "markdown"}},
 	{"color", "on or off", "whether output is coloured", func(s *Session) string {
 		if s.client.Color {
 			return "on"

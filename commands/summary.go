@@ -26,6 +26,14 @@ func (s *Session) printReport(r *store.Report, marks []store.Marked, more bool) 
 		rows := metricRows(r, marks)
 		rows.Bare = more
 		return s.print(rows)
+	case Markdown: // a page keeps the columns of what is in a fence
+		if err := s.printf("```\n"); err != nil {
+			return err
+		}
+		if err := s.summary(r, marks); err != nil {
+			return err
+		}
+		return s.printf("```\n")
 	}
 	return s.summary(r, marks)
 }
@@ -224,7 +232,7 @@ func settings(record map[string]string) []string {
 // painter colours text, or not: meaning is never in the colour alone.
 type painter struct{ on bool }
 
-func (s *Session) paint() painter { return painter{s.client.Color} }
+func (s *Session) paint() painter { return painter{s.client.Color && s.format != Markdown} }
 
 func (p painter) with(text string, attributes ...color.Attribute) string {
 	c := color.New(attributes...)

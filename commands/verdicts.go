@@ -162,18 +162,22 @@ func medianText(c *store.Cell) string {
 	if s.N == 0 {
 		return table.Dash
 	}
-	text := quantity(s.Median, c.Metric.Unit)
-	if spread, ok := s.RelativeSpread(); ok {
-		digits := 1
+	return strings.TrimSpace(quantity(s.Median, c.Metric.Unit) + " " + spreadText(c))
+}
+
+// spreadText is how far a cell's values spread, in % where it can be; empty where that is not known.
+func spreadText(c *store.Cell) string {
+	if spread, ok := c.Summary.RelativeSpread(); ok {
+		text := strconv.FormatFloat(100*spread, 'f', 1, 64)
 		if spread >= 0.0995 {
-			digits = 0
+			text = strconv.FormatFloat(100*spread, 'f', 0, 64)
 		}
-		return text + " ±" + strconv.FormatFloat(100*spread, 'f', digits, 64) + "%"
+		return "±" + strings.TrimSuffix(text, ".0") + "%"
 	}
-	if spread, ok := s.Spread(); ok && spread > 0 {
-		return text + " ±" + quantity(spread, c.Metric.Unit)
+	if spread, ok := c.Summary.Spread(); ok {
+		return "±" + quantity(spread, c.Metric.Unit)
 	}
-	return text
+	return ""
 }
 
 // pair is a row that was compared with its baseline, and how both are called.
@@ -188,7 +192,7 @@ func (s *Session) verdictTable(pairs []pair, medians bool) *table.Table {
 	named := len(pairs) > 1
 	t := &table.Table{Columns: []table.Column{
 		{Key: "baseline", Data: true},
-		{Key: "value", Head: "against " + baseNames(pairs), Wrap: true, Data: !named},
+		{Key: "value", Head: "value", Wrap: true, Data: !named},
 		{Key: "metric"}, {Key: "unit", Data: true},
 		{Key: "baseline_median", Head: firstName(pairs, func(p pair) string { return p.baseName }), Right: true, Data: !medians},
 		{Key: "median", Head: firstName(pairs, func(p pair) string { return p.rowName }), Right: true, Data: !medians},
@@ -213,6 +217,9 @@ func (s *Session) verdictTable(pairs []pair, medians bool) *table.Table {
 	for _, p := range pairs {
 		for _, cell := range comparedCells(p.row) {
 			v := cell.Verdict
+			if empty(p.row, cell) && s.format != JSON && s.format != CSV {
+				continue
+			}
 			base := baseCell(p.base, cell.Metric)
 			known := v.Known()
 			unit := cell.Metric.Unit
@@ -281,6 +288,11 @@ func comparedCells(row *store.Row) []*store.Cell {
 	return cells
 }
 
+// empty says that neither side has a value, of a metric that is not the primary one.
+func empty(row *store.Row, c *store.Cell) bool {
+	return c != row.Primary && c.Verdict.A.N == 0 && c.Verdict.B.N == 0
+}
+
 // baseCell is the baseline's cell of a metric.
 func baseCell(base *store.Row, m *store.Metric) *store.Cell {
 	for _, c := range comparedCells(base) {
@@ -289,16 +301,6 @@ func baseCell(base *store.Row, m *store.Metric) *store.Cell {
 		}
 	}
 	return &store.Cell{Metric: m}
-}
-
-func baseNames(pairs []pair) string {
-	var names []string
-	for _, p := range pairs {
-		if !slices.Contains(names, p.baseName) {
-			names = append(names, p.baseName)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 func firstName(pairs []pair, name func(pair) string) string {
@@ -333,7 +335,7 @@ func verdictNotes(pairs []pair) []string {
 	}
 	for _, p := range pairs {
 		for _, c := range comparedCells(p.row) {
-			if v := c.Verdict; v.Answer == stats.NoVerdict || v.Answer == stats.Inconclusive {
+			if v := c.Verdict; !empty(p.row, c) && (v.Answer == stats.NoVerdict || v.Answer == stats.Inconclusive) {
 				why := whyText(v)
 				if v.Answer == stats.NoVerdict && v.Blocks {
 					why += fmt.Sprintf(" (%s)", cmp.Or(strings.TrimSuffix(strings.TrimPrefix(c.Order.String(), "not interleaved ("), ")"), "in blocks"))

@@ -50,8 +50,8 @@ func (p *program) check(fs *flag.FlagSet) error {
 		return err
 	case fs.NArg() > 0:
 		return &usage{fmt.Sprintf("unexpected argument %q", fs.Arg(0)), "commands are given with -c, as in relaybench -c 'test 10s --rate 200'"}
-	case p.json && p.csv:
-		return errors.New("-json and -csv at once")
+	case p.json && p.csv, p.json && p.markdown, p.csv && p.markdown:
+		return errors.New("more than one of -json, -csv and -markdown")
 	}
 	for _, alone := range [][]string{
 		{"c", "f"}, {"c", "interactive"}, {"f", "interactive"}, {"c", "listen"}, {"f", "listen"},
@@ -83,6 +83,8 @@ func (p *program) check(fs *flag.FlagSet) error {
 		p.format = commands.JSON
 	case p.csv:
 		p.format = commands.CSV
+	case p.markdown:
+		p.format = commands.Markdown
 	}
 	return nil
 }

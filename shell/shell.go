@@ -27,6 +27,7 @@ type options struct {
 	host      string
 	json      bool
 	csv       bool
+	markdown  bool
 	color     string
 	upstream  string
 	version   bool
@@ -62,6 +63,7 @@ func flags(o *options) *flag.FlagSet {
 	fs.StringVar(&o.host, "host", "", "`NAME` of this machine in reports (default: the system's)")
 	fs.BoolVar(&o.json, "json", false, "print JSON, and errors as JSON")
 	fs.BoolVar(&o.csv, "csv", false, "print CSV")
+	fs.BoolVar(&o.markdown, "markdown", false, "print Markdown")
 	fs.StringVar(&o.color, "color", "auto", "`WHEN` to colour: auto, always or never")
 	fs.StringVar(&o.upstream, "upstream", "", "run the fake Sentry alone at `ADDR`, for a Relay started by hand, until interrupted")
 	fs.BoolVar(&o.version, "version", false, "print the version")

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"relaybench/harness/variable"
+	"relaybench/store/stats"
 )
 
 // Collation is what is asked of the reports: groups that are equal in every
@@ -63,10 +64,26 @@ type Collated struct {
 // Peers are the reports that are equal in every condition but the named variable.
 type Peers struct {
 	Conditions map[string]string // all of them that are known
-	Differs    map[string]string // those that are not in Collated.Shared
+	Differs    map[string]string // those that are not in Collated.Shared; nil of Collated.Singles
 	Rows       []Row             // by value of the variable, in its type's order, or as was asked for
 	// Baseline is the number of the row that the others are compared with; -1: the group has none.
 	Baseline int
+}
+
+// Leads says whether a cell, by the numbers of its row and of its metric in
+// Collated.Metrics, is better than another one by a difference that may be claimed,
+// while none is better than it.
+func (p *Peers) Leads(row, metric int) bool {
+	answers := map[stats.Answer]bool{}
+	for i := range p.Rows {
+		if v := p.Rows[i].Cells[metric].Verdict; v != nil && (i == row || row == p.Baseline) {
+			answers[v.Answer] = true
+		}
+	}
+	if row == p.Baseline {
+		return answers[stats.Worse] && !answers[stats.Better]
+	}
+	return answers[stats.Better]
 }
 
 // NotSet is the value of a row whose reports have no value of a config key: the
@@ -78,6 +95,7 @@ type Row struct {
 	Value   string            // or NotSet
 	Unset   bool              // it is NotSet
 	Follows map[string]string // what varies with the variable, where all runs of the row agree
+	Mixed   map[string]int    // where they do not: how many values it has
 	Runs    []Run             // oldest first
 	Cells   []Cell            // by Collated.Metrics
 	Primary *Cell             // of Collated.Primary; it is one of Cells where that is one of Collated.Metrics
@@ -220,7 +238,6 @@ func (db *DB) Collate(q Collation) (*Collated, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.share()
 	if q.NoSingles {
 		all := c.Groups
 		c.Groups = nil
@@ -232,6 +249,7 @@ func (db *DB) Collate(q Collation) (*Collated, error) {
 			}
 		}
 	}
+	c.share()
 	rest, err := db.readRest(c)
 	if err != nil {
 		return nil, err
@@ -482,8 +500,8 @@ func (c *Collated) Apart() (least []Difference) {
 				continue
 			}
 			var ds []Difference
-			for _, name := range InOrder(a.Differs, b.Differs) {
-				if x, y := a.Differs[name], b.Differs[name]; x != y {
+			for _, name := range InOrder(a.Conditions, b.Conditions) {
+				if x, y := a.Conditions[name], b.Conditions[name]; x != y {
 					ds = append(ds, Difference{name, x, y})
 				}
 			}

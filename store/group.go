@@ -117,7 +117,7 @@ func (g *grouper) peers() []Peers {
 			if !slices.IsSortedFunc(r.Runs, byStart) {
 				slices.SortStableFunc(r.Runs, byStart)
 			}
-			r.Follows = g.follows(r)
+			r.Follows, r.Mixed = g.follows(r)
 			peers.Rows = append(peers.Rows, *r)
 		}
 		slices.SortFunc(peers.Rows, func(a, b Row) int {
@@ -150,14 +150,28 @@ func (g *grouper) conditions(of *cell) map[string]string {
 	return values
 }
 
-// follows are the values of what varies with the variable, where a row's cells agree.
-func (g *grouper) follows(r *Row) map[string]string {
-	values := map[string]string{}
+// follows are the values of what varies with the variable, where a row's cells
+// agree, and where they do not, how many values they have.
+func (g *grouper) follows(r *Row) (values map[string]string, mixed map[string]int) {
+	values = map[string]string{}
 	agreed := func(name string) {
 		first, ok := r.of[0].get(name)
-		if ok && !slices.ContainsFunc(r.of, func(c *cell) bool { v, _ := c.get(name); return v != first }) {
-			values[name] = first
+		if !slices.ContainsFunc(r.of, func(c *cell) bool { v, _ := c.get(name); return v != first }) {
+			if ok {
+				values[name] = first
+			}
+			return
 		}
+		found := map[string]bool{}
+		for _, c := range r.of {
+			if v, ok := c.get(name); ok {
+				found[v] = true
+			}
+		}
+		if mixed == nil {
+			mixed = map[string]int{}
+		}
+		mixed[name] = len(found)
 	}
 	for _, i := range conditions.at {
 		if v := &Variables[i]; v.varies(g.named) && v.Name != g.variable.Name {
@@ -169,5 +183,5 @@ func (g *grouper) follows(r *Row) map[string]string {
 			agreed(name)
 		}
 	}
-	return values
+	return values, mixed
 }

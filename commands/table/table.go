@@ -1,5 +1,5 @@
 // Package table turns rows of typed cells into what is asked for: text that
-// fits a screen, JSON, CSV. All are made of the same rows.
+// fits a screen, Markdown, JSON, CSV. All are made of the same rows.
 //
 // It must never know what the rows mean.
 package table
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -137,6 +138,42 @@ func (t *Table) render(w io.Writer, columns, widths []int, width int) error {
 	_, err := fmt.Fprintln(w, p.Render())
 	return err
 }
+
+// Markdown writes the table for a person who reads it on a page.
+func (t *Table) Markdown(w io.Writer) error {
+	if t.Single {
+		t = t.turned()
+	}
+	t = t.read()
+	var b strings.Builder
+	b.WriteByte('|')
+	for _, c := range t.Columns {
+		b.WriteString(" " + Escape(c.head()) + " |")
+	}
+	b.WriteString("\n|")
+	for _, c := range t.Columns {
+		if c.Right {
+			b.WriteString("---:|")
+		} else {
+			b.WriteString("---|")
+		}
+	}
+	b.WriteByte('\n')
+	for _, row := range t.Rows {
+		b.WriteByte('|')
+		for _, c := range row {
+			b.WriteString(" " + Escape(c.String()) + " |")
+		}
+		b.WriteByte('\n')
+	}
+	_, err := fmt.Fprintln(w, b.String())
+	return err
+}
+
+// Escape keeps what has a meaning in Markdown from having it.
+func Escape(text string) string { return markdown.Replace(text) }
+
+var markdown = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "<", "&lt;", "|", `\|`)
 
 // read is the table without columns for programs only.
 func (t *Table) read() *Table {
