@@ -60,7 +60,7 @@ func commandTable() []command {
 			all = append(all, c)
 		}
 	}
-	group("run", testCommand, explainCommand(), relayUseCommand)
+	group("run", testCommand, searchCommand, explainCommand(), relayUseCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
 	group("reports", reportsCommand, showCommand, collateCommand, diffCommand, deleteCommand)
 	group("store", dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dbImportCommand, dumpCommand)

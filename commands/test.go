@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,10 +133,10 @@ func (q *series) leftOut() string {
 	return fmt.Sprintf("%d of %d runs are left out, for fit reports are of them", q.had, all)
 }
 
-// planFlags binds a flag for each knob, and -E.
-func planFlags(fs *pflag.FlagSet) *plan.Values {
+// planFlags binds a flag for each knob but some, and -E.
+func planFlags(fs *pflag.FlagSet, without ...string) *plan.Values {
 	v := &plan.Values{Knobs: map[string][]string{}}
-	knobFlags(fs, v, func(*plan.Knob) bool { return true })
+	knobFlags(fs, v, func(k *plan.Knob) bool { return !slices.Contains(without, k.Name) })
 	pathFlag(fs, "config", configPath)
 	fs.StringArrayVarP(&v.Settings, "E", "E", nil, "a config key of the relay, `KEY=VALUE` with a YAML scalar, as in http.encoding=gzip; repeat it for more keys")
 	pathFlag(fs, "E", settingPath)

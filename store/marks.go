@@ -185,19 +185,41 @@ func upstreamLimited(r *result.Result) (string, bool) {
 	return why(strings.Join(whys, ", "), len(whys) > 0)
 }
 
-// behind says whether the backlog grew. A slope within twice its standard
-// error is none.
 func behind(r *result.Result) (string, bool) {
-	if r.Tally == nil {
+	g, ok := growthOf(r)
+	if !ok || !g.Behind() {
 		return "", false
+	}
+	return fmt.Sprintf("backlog grew by %s sends/s at %s/s", figure(g.Slope), figure(g.Rate)), true
+}
+
+// Growth is how the backlog grew over a load.
+type Growth struct {
+	Slope float64 // sends a second, by least squares
+	Error float64 // its standard error
+	Rate  float64 // sends that were due, a second
+}
+
+// GrowthOf is that of a report; ok is false where it is unknown.
+func GrowthOf(r *Report) (g Growth, ok bool) {
+	if r == nil || r.Result == nil {
+		return g, false
+	}
+	return growthOf(r.Result)
+}
+
+func growthOf(r *result.Result) (g Growth, ok bool) {
+	if r.Tally == nil {
+		return g, false
 	}
 	rate, ok := perLoad(r, r.Tally.Due)
 	f, fitted := backlogFit(r)
-	if !ok || !fitted || f.slope <= behindShare*rate || f.slope <= 2*f.spread {
-		return "", false
-	}
-	return fmt.Sprintf("backlog grew by %s sends/s at %s/s", figure(f.slope), figure(rate)), true
+	return Growth{f.slope, f.spread, rate}, ok && fitted
 }
+
+// Behind says whether the relay did not keep up: the slope is more than 1% of
+// the rate. One within twice its standard error is none.
+func (g Growth) Behind() bool { return g.Slope > behindShare*g.Rate && g.Slope > 2*g.Error }
 
 func hostBusy(r *result.Result) (string, bool) {
 	span := float64(r.DrainEnd) - float64(r.LoadStart)

@@ -100,22 +100,32 @@ func burn(d time.Duration) {
 	}
 }
 
-// pace spreads what is processed evenly over time.
+// pace spreads what is processed evenly over time. A wait that lasts too long,
+// on a machine that is busy, is made up for: else its capacity would be less than was asked for.
 type pace struct {
 	every time.Duration
 	mu    sync.Mutex
 	next  time.Time
+	late  time.Duration // by how much the last wait was too long
 }
+
+// mostLate is how much of one wait is made up for.
+const mostLate = 200 * time.Millisecond
 
 func (p *pace) wait(ctx context.Context) {
 	p.mu.Lock()
-	at := time.Now()
-	if p.next.Before(at) {
-		p.next = at
+	now := time.Now()
+	if least := now.Add(-p.late); p.next.Before(least) {
+		p.next = least
 	}
-	at, p.next = p.next, p.next.Add(p.every)
+	at := p.next
+	p.next = at.Add(p.every)
 	p.mu.Unlock()
 	sleep(ctx, time.Until(at))
+	late := min(max(0, time.Since(at)), mostLate)
+	p.mu.Lock()
+	p.late = late
+	p.mu.Unlock()
 }
 
 // leak keeps memory for ever, and writes to it, as it is not there before.
