@@ -233,7 +233,7 @@ func warmUps(ctx context.Context, plans []plan.Plan) ([]int, error) {
 	const few = 64
 	type key struct {
 		mix, duration, rate string
-		projects            int
+		projects, burst     int
 		zipf                float64
 		seed                uint64
 	}
@@ -243,7 +243,7 @@ func warmUps(ctx context.Context, plans []plan.Plan) ([]int, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		k := key{p.Mix, p.Duration.String(), fmt.Sprint(p.Rate), p.Projects, p.Zipf, p.Seed}
+		k := key{p.Mix, p.Duration.String(), fmt.Sprint(p.Rate), p.Projects, p.Burst, p.Zipf, p.Seed}
 		n, ok := known[k]
 		if !ok {
 			small := p

@@ -70,8 +70,16 @@ func finePrint(r *store.Report) []string {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	if r.Plan["rate"] == "max" {
 		add("closed loop: a connection sends when it is answered, so rates are of the scheduler, not a capacity")
+	} else if b := r.Plan["burst"]; b != "" && b != "1" {
+		add("open loop, in bursts of %s sends that are due at once", b)
 	} else {
 		add("open loop")
+	}
+	if n := r.Plan["reconnect-every"]; n != "" && n != "0" && res.Tally != nil {
+		add("a connection for each %s answered sends: %s were made; service time is without making them", n, count(res.Tally.Connects))
+	}
+	if d := r.Plan["upstream-latency"]; d != "" && d != "0s" {
+		add("the upstream answered envelopes after %s", d)
 	}
 	if res.Harness.CPUs > 0 {
 		who := "relay, senders and upstream"

@@ -16,7 +16,6 @@ import (
 	"relaybench/envelope"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
-	"relaybench/upstream"
 )
 
 // watchLeft gives a check that nothing of a run is left: no process below this one, no file in its own temporary folder.
@@ -252,7 +251,7 @@ func TestRelayDiesInDrain(t *testing.T) {
 // for long: what it took has arrived, and the run does not wait for the answers.
 func TestUpstreamStalls(t *testing.T) {
 	left := watchLeft(t)
-	r, l := ran(t, standIn(t), Options{fault: upstream.Latency(time.Minute)}, "duration=300ms", "drain=500ms")
+	r, l := ran(t, standIn(t), Options{}, "upstream-latency=1m", "duration=300ms", "drain=500ms")
 	closed(t, r, l, 60)
 	if r.Upstream.OpenMax < 50 {
 		t.Errorf("at most %d requests were open at the upstream, want those of a stall", r.Upstream.OpenMax)

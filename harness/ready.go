@@ -129,7 +129,7 @@ func projectsDrawn(p plan.Plan, pool *envelope.Pool) []int {
 			drawn[i] = true
 		}
 	} else {
-		n := blaster.Schedule{Rate: p.Rate, Stride: 1}.Count(int64(p.Duration))
+		n := blaster.Schedule{Rate: p.Rate, Burst: uint64(p.Burst), Stride: 1}.Count(int64(p.Duration))
 		for k, left := uint64(0), p.Projects; k < n && left > 0; k++ {
 			if at := pool.Project(k); !drawn[at] {
 				drawn[at] = true

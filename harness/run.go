@@ -273,7 +273,7 @@ func readable(p plan.Plan, r relay.Program) error {
 
 func (x *run) startUpstream(context.Context) error {
 	up, err := upstream.Start(upstream.Config{Addr: x.program.Upstream, Kinds: x.kinds, Zero: x.zero,
-		Quotas: x.opts.quotas, Fault: x.opts.fault, Arrived: x.agent.add})
+		Latency: x.plan.Latency, Quotas: x.opts.quotas, Fault: x.opts.fault, Arrived: x.agent.add})
 	if err != nil {
 		return err
 	}
@@ -430,8 +430,9 @@ func (x *run) load(ctx context.Context) error {
 
 // share is the whole load, as one blaster would send it.
 func (x *run) share() blaster.Load {
-	return blaster.Load{Addr: x.addr, Pool: x.conf, Zero: x.zero, Schedule: blaster.Schedule{Rate: x.plan.Rate, Stride: 1},
-		Duration: x.plan.Duration, Connections: x.plan.Connections, Timeout: x.plan.Timeout}
+	return blaster.Load{Addr: x.addr, Pool: x.conf, Zero: x.zero, Duration: x.plan.Duration,
+		Schedule:    blaster.Schedule{Rate: x.plan.Rate, Burst: uint64(x.plan.Burst), Stride: 1},
+		Connections: x.plan.Connections, Reconnect: x.plan.Reconnect, Timeout: x.plan.Timeout}
 }
 
 // stop ends the senders, the relay and then the upstream.

@@ -84,6 +84,9 @@ func (db *DB) checkRecords() (found []error, err error) {
 		if err != nil || id == nil {
 			return found, err
 		}
+		if last != nil && bytes.Compare(id, last) <= 0 { // of a damaged page: it might lead round in a circle
+			return append(found, fmt.Errorf("report %q comes after %q", id, last)), nil
+		}
 		last = id
 		e := db.entryOf(string(id), record, own)
 		if e.Problem != "" {

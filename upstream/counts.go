@@ -74,7 +74,7 @@ func (s *Server) count(e *envelope.Envelope, wire, plain int, at int64) (Treatme
 		for i := range e.Items {
 			s.counts.items.add(e.Items[i].Type, 1)
 		}
-		return Treatment{}, nil
+		return Treatment{Delay: s.latency}, nil
 	}
 	if e.Stamp.Seq >= maxSeq {
 		return Treatment{}, fmt.Errorf("stamp: number %d is out of range", e.Stamp.Seq)
@@ -125,6 +125,7 @@ func (s *Server) countSend(kind int, e *envelope.Envelope, wire, plain int, at i
 	if s.fault != nil {
 		t = s.fault(request)
 	}
+	t.Delay += s.latency
 	switch {
 	case t.acknowledges():
 		first := mark(&c.sends.acked, part, seq)

@@ -21,7 +21,7 @@ type Request struct {
 // 503 or 504, Relay sends again. One with any other status is lost: Relay
 // drops it, without retry or outcome (seen on Relay 26.4).
 type Treatment struct {
-	Delay      time.Duration // before the answer, but after the counting; Close does not wait for it
+	Delay      time.Duration // before the answer, but after the counting, beside [Config].Latency; Close does not wait for it
 	Status     int           // 0 is 200
 	Drop       bool          // close the connection instead of answering
 	RateLimits string        // X-Sentry-Rate-Limits of the answer, where not empty
@@ -42,11 +42,6 @@ func (t Treatment) loses() bool {
 		return false
 	}
 	return !t.Drop && !t.acknowledges()
-}
-
-// Latency is the fault of a slow upstream: every answer comes later by d.
-func Latency(d time.Duration) Fault {
-	return func(Request) Treatment { return Treatment{Delay: d} }
 }
 
 // Share treats a share of the requests, 0 to 1, and answers the others as they

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"relaybench/envelope"
 )
 
 // Every treatment, and what becomes of the sends that it is given to, when
@@ -190,29 +192,35 @@ func TestFaultsWithRetries(t *testing.T) {
 	}
 }
 
-// A late answer is late, and the request open all the while; others pass it.
+// A late answer is late, and the request open all the while, though it is
+// counted at once; others pass it. What a fault delays comes on top, and warm-ups are not late.
 func TestLatency(t *testing.T) {
-	const late = 300 * time.Millisecond
+	const late = 150 * time.Millisecond
 	asked := make(chan struct{}, 1)
-	s := serve(t, Config{Fault: func(r Request) Treatment {
+	s := serve(t, Config{Latency: late, Fault: func(r Request) Treatment {
 		asked <- struct{}{}
-		return Latency(late)(r)
+		return Treatment{Delay: late}
 	}})
 	c := dial(t, s)
 	start := time.Now()
 	c.Write(request("POST", "/api/1/envelope/", "", []byte(send(0, "event"))))
 	<-asked
-	if a := post(t, s, "{}\n"+`{"type":"event"}`+"\n{}"); a.status != 200 {
-		t.Errorf("answer to another: %+v", a)
+	unstamped := time.Now()
+	if a := post(t, s, "{}\n"+`{"type":"event"}`+"\n{}"); a.status != 200 || time.Since(unstamped) < late {
+		t.Errorf("answer to an unstamped one after %v: %+v", time.Since(unstamped), a)
 	}
 	if a, err := readAnswer(bufio.NewReader(c)); err != nil || a.status != 200 {
 		t.Errorf("answer %+v, error %v", a, err)
 	}
-	if took := time.Since(start); took < late {
-		t.Errorf("took %v, want at least %v", took, late)
+	if took := time.Since(start); took < 2*late {
+		t.Errorf("took %v, want at least %v", took, 2*late)
 	}
 	if st := s.Stats(); st.OpenMax != 2 || st.Envelopes != 2 || s.Open() != 0 {
 		t.Errorf("at most %d open, now %d, %d envelopes; want 2, 0, 2", st.OpenMax, s.Open(), st.Envelopes)
+	}
+	never := serve(t, Config{Latency: time.Hour})
+	if a := post(t, never, envelopeOf(envelope.Stamp{Seq: 1, Warm: true, Kind: []byte("errors")}, "event")); a.status != 200 {
+		t.Errorf("a warm-up: %+v", a)
 	}
 }
 

@@ -21,6 +21,7 @@ type Config struct {
 	Zero     int64           // the run's zero on [envelope.Now], to which stamps and At are relative
 	Features []string        // feature flags of every project, beside those that Kinds need
 	Quotas   []Quota         // of every project
+	Latency  time.Duration   // before the answer to each envelope but warm-ups, beside what Fault delays
 	Fault    Fault           // nil: none
 	// Arrived is called for each send of a run (not a warm-up) when the first of
 	// its kind's item types is first acknowledged, with the index of its kind in
@@ -62,6 +63,7 @@ type Server struct {
 	kinds    []envelope.Kind
 	zero     int64
 	fault    Fault
+	latency  time.Duration
 	arrived  func(kind int, due, at int64)
 	log      func(text string)
 	limits   limits
@@ -95,6 +97,7 @@ func start(c Config, l limits) (*Server, error) {
 		kinds:   c.Kinds,
 		zero:    c.Zero,
 		fault:   c.Fault,
+		latency: c.Latency,
 		arrived: c.Arrived,
 		log:     c.Log,
 		limits:  l,

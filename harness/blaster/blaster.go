@@ -22,6 +22,7 @@ type Load struct {
 	Schedule    Schedule            // the share: which numbers, due when
 	Duration    time.Duration       // no number is due at Schedule.Start + Duration or later
 	Connections int                 // senders
+	Reconnect   int                 // answered sends after which a sender closes its connection; 0: it keeps it
 	Timeout     time.Duration       // for an answer, from the write; also for a connection
 }
 

@@ -24,7 +24,7 @@ func TestLoadJSON(t *testing.T) {
 	want.Pool = poolConfig(t)
 	want.Pool.Epoch = want.Pool.Epoch.Round(0).UTC()
 	want.Pool.Encoding = "br"
-	want.Schedule.First, want.Schedule.Stride = 3, 4
+	want.Schedule.First, want.Schedule.Stride, want.Schedule.Burst, want.Reconnect = 3, 4, 50, 7
 	subset := want
 	subset.Pool.Kinds = []envelope.Kind{*envelope.Find(envelope.Kinds, "logs"), *envelope.Find(envelope.Kinds, "errors")}
 	var err error

@@ -11,6 +11,7 @@ import (
 type Schedule struct {
 	Start  int64   // when number 0 is due, nanoseconds since the run's zero
 	Rate   float64 // numbers a second over all shares; 0: closed loop, a number is due when a sender is free
+	Burst  uint64  // numbers, over all shares, that are due at once, every Burst/Rate seconds; 0 is 1
 	First  uint64
 	Stride uint64
 }
@@ -28,6 +29,9 @@ func (s Schedule) Open() bool { return s.Rate > 0 }
 func (s Schedule) Due(k uint64) int64 {
 	if !s.Open() {
 		return s.Start
+	}
+	if s.Burst > 1 {
+		k -= k % s.Burst
 	}
 	after := math.Round(float64(k) * 1e9 / s.Rate)
 	if after >= float64(math.MaxInt64-max(s.Start, 0)) {

@@ -29,6 +29,11 @@ func TestScheduleCount(t *testing.T) {
 		{1, 1, 1},
 		{1e-9, time.Hour, 1},
 	} {
+		// In bursts the last one is whole: 200 a second in bursts of 50 are 250 in 1.1 s.
+		b := Schedule{Rate: c.rate, Burst: 50, Stride: 1}
+		if got, want := b.Count(int64(c.duration)), (c.want+49)/50*50; got != want {
+			t.Errorf("%v/s for %v in bursts of 50: got %d, want %d", c.rate, c.duration, got, want)
+		}
 		for _, start := range []int64{0, 12345, -3} {
 			s := Schedule{Start: start, Rate: c.rate, Stride: 1}
 			if got := s.Count(int64(c.duration)); got != c.want {
@@ -55,6 +60,13 @@ func TestScheduleDue(t *testing.T) {
 		if got := s.Due(c.k); got != c.want {
 			t.Errorf("number %d at %v/s: got due at %d, want %d", c.k, c.rate, got, c.want)
 		}
+		// A burst is due when its first number is, at the same rate.
+		s.Burst = 50
+		for k := c.k - c.k%50; k < min(c.k, math.MaxUint64-50)-c.k%50+50; k++ {
+			if got, want := s.Due(k), (Schedule{Start: 100, Rate: c.rate, Stride: 1}).Due(c.k-c.k%50); got != want {
+				t.Errorf("number %d at %v/s in bursts of 50: got due at %d, want %d", k, c.rate, got, want)
+			}
+		}
 	}
 }
 
@@ -63,7 +75,7 @@ func TestScheduleDue(t *testing.T) {
 func TestScheduleProperties(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		s := Schedule{Start: random.Int64N(1e12), Rate: math.Exp(random.Float64()*20 - 5), Stride: 1}
+		s := Schedule{Start: random.Int64N(1e12), Rate: math.Exp(random.Float64()*20 - 5), Burst: random.Uint64N(100), Stride: 1}
 		d := int64(math.Exp(random.Float64() * 32))
 		n := s.Count(d)
 		if n > 0 && s.Due(n-1) >= s.Start+d || s.Due(n) < s.Start+d {

@@ -46,6 +46,7 @@ type sender struct {
 	conn    *conn                // nil: none
 	open    atomic.Pointer[conn] // the same, for run.cut
 	used    int64                // when conn was made or last used
+	served  int                  // sends that were answered over conn
 	renewal bool                 // the next connection replaces one that was idle or closed between two sends
 	pause   int64                // after the last failure to connect; 0: there was none
 
@@ -173,7 +174,7 @@ func (s *sender) send(i uint64, due, now int64) (after int64, ok bool) {
 	} else {
 		s.answered(i, result.AnswerOf(status), after-due, after-now)
 		s.tally.Last = after - s.run.load.Zero
-		if !keep {
+		if s.served++; !keep || s.served == s.run.load.Reconnect {
 			s.drop(true)
 		}
 	}
@@ -267,7 +268,7 @@ func (s *sender) connect() error {
 	s.conn = newConn(c, s.run.load.Timeout, &s.run.stopped)
 	s.open.Store(s.conn)
 	s.answers.reset(s.conn)
-	s.used = envelope.Now()
+	s.used, s.served = envelope.Now(), 0
 	s.pause = 0
 	s.tally.Connects++
 	if s.renewal {

@@ -2,6 +2,7 @@ package blaster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -38,7 +39,8 @@ func simulate(t *testing.T, load Load, pool *envelope.Pool, s *server, check fun
 		s.close(t)
 		sums(t, got)
 		late, _ := got.Late.Quantile(1)
-		want := Counts{Due: got.Due, Sent: got.Sent, Accepted: got.Counts[result.Accepted], Failed: got.Counts[result.FailConnect], LateMax: int64(late)}
+		refused := got.RefusedSpans.Service.Count() // as sums has it
+		want := Counts{Due: got.Due, Sent: got.Sent, Accepted: got.Counts[result.Accepted], Refused: refused, Failed: got.Counts[result.FailConnect], LateMax: int64(late)}
 		if c := live.Counts(); c != want {
 			t.Errorf("got live counts %+v, want %+v", c, want)
 		}
@@ -94,6 +96,93 @@ func TestClosedLoop(t *testing.T) {
 			t.Errorf("sent from %d to %d, want %d to %d", got.First, got.Last, first, last)
 		}
 	})
+}
+
+// What four sender processes bring back, merged, is what one sender brings back
+// of the same schedule: each count, each value of each sketch, each answer.
+func TestSharesMerge(t *testing.T) {
+	pool := newPool(t)
+	send := func(first, stride uint64, connections int) *result.Tally {
+		load := newLoad("", 1000, time.Second, connections)
+		load.Schedule.First, load.Schedule.Stride, load.Schedule.Burst = first, stride, 10
+		s := newServer(func(c net.Conn, r *request) bool {
+			time.Sleep(time.Duration(1+r.stamp.Seq%7) * 5 * time.Millisecond)
+			if r.stamp.Seq%5 == 0 {
+				io.WriteString(c, "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n")
+			} else {
+				io.WriteString(c, accepted)
+			}
+			return true
+		})
+		var tally *result.Tally
+		simulate(t, load, pool, s, func(got *result.Tally, zero int64) { tally = got })
+		return tally
+	}
+	one := send(0, 1, 128)
+	merged := result.NewTally(0, 1)
+	for i := range uint64(4) {
+		share := send(i, 4, 32)
+		text, err := json.Marshal(message{Tally: share, Log: &share.Log}) // as a process says it
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m message
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		m.Tally.Log = *m.Log
+		if err := merged.Merge(m.Tally); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one.Due != 1000 || one.Counts[result.Accepted] != 800 || one.Counts[result.AnswerOf(429)] != 200 {
+		t.Errorf("%d due, answers %v, want 1000, 800 of them accepted, 200 refused", one.Due, one.Counts)
+	}
+	if one.Connects != merged.Connects {
+		t.Logf("%d connections, %d of four", one.Connects, merged.Connects) // who is free first is no part of it
+		one.Connects = merged.Connects
+	}
+	want, err := json.Marshal(message{Tally: one, Log: &one.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := json.Marshal(message{Tally: merged, Log: &merged.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != string(want) {
+		t.Errorf("four shares, merged:\n%s\none sender:\n%s", got, want)
+	}
+}
+
+// A sender closes its connection after so many answers, whatever they are, and
+// no send is lost or made again by that.
+func TestReconnect(t *testing.T) {
+	for _, rate := range []float64{0, 100} {
+		load := newLoad("", rate, time.Second, 2)
+		load.Reconnect = 3
+		var over atomic.Int64 // requests beyond the third of a connection
+		s := newServer(func(c net.Conn, r *request) bool {
+			time.Sleep(10 * time.Millisecond)
+			if r.nth > 2 {
+				over.Add(1)
+			}
+			if r.stamp.Seq%2 == 0 {
+				io.WriteString(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+			} else {
+				io.WriteString(c, accepted)
+			}
+			return true
+		})
+		simulate(t, load, newPool(t), s, func(got *result.Tally, _ int64) {
+			if n := over.Load(); n > 0 || got.Sent < 90 || got.Counts[result.Accepted]+got.Counts[result.AnswerOf(503)] != got.Sent || s.once(t) != got.Sent {
+				t.Errorf("at %v/s: %d sent, answers %v, %d requests too many on a connection", rate, got.Sent, got.Counts, n)
+			}
+			if least := (got.Sent + 2) / 3; got.Connects < least || got.Connects > least+1 || got.Renewed != got.Connects-2 {
+				t.Errorf("at %v/s: %d sends over %d connections, %d of them renewed", rate, got.Sent, got.Connects, got.Renewed)
+			}
+		})
+	}
 }
 
 func quantile(t *testing.T, s *result.Sketch, q float64) float64 {

@@ -16,6 +16,7 @@ type loadJSON struct {
 	Schedule    Schedule `json:"schedule"`
 	Duration    int64    `json:"duration_ns"`
 	Connections int      `json:"connections"`
+	Reconnect   int      `json:"reconnect"`
 	Timeout     int64    `json:"timeout_ns"`
 }
 
@@ -38,7 +39,7 @@ func (l Load) MarshalJSON() ([]byte, error) {
 	p := l.Pool
 	j := loadJSON{
 		Addr: l.Addr, Zero: l.Zero, Schedule: l.Schedule, Duration: int64(l.Duration),
-		Connections: l.Connections, Timeout: int64(l.Timeout),
+		Connections: l.Connections, Reconnect: l.Reconnect, Timeout: int64(l.Timeout),
 		Pool: poolJSON{Mix: p.Mix.String(), Seed: p.Seed, Size: p.Size, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape, Epoch: p.Epoch, Encoding: p.Encoding},
 	}
 	for _, k := range p.Kinds {
@@ -75,7 +76,7 @@ func (l *Load) UnmarshalJSON(b []byte) error {
 	}
 	*l = Load{
 		Addr: j.Addr, Zero: j.Zero, Schedule: j.Schedule, Duration: time.Duration(j.Duration),
-		Connections: j.Connections, Timeout: time.Duration(j.Timeout),
+		Connections: j.Connections, Reconnect: j.Reconnect, Timeout: time.Duration(j.Timeout),
 		Pool: envelope.PoolConfig{Kinds: kinds, Mix: mix, Seed: p.Seed, Size: p.Size, Projects: p.Projects, Zipf: p.Zipf, Shape: p.Shape, Epoch: p.Epoch, Encoding: p.Encoding},
 	}
 	return nil

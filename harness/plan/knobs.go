@@ -180,6 +180,14 @@ func knobs() []Knob {
 			return err
 		})
 
+	get, set = intKnob(func(p *Plan) *int { return &p.Reconnect })
+	add(Knob{Name: "reconnect-every", Unit: "sends", Help: "answered sends after which a sender closes its connection and opens another for its next; 0: never",
+		Default: "0", Then: "0", Type: variable.Int(0, 1_000_000_000)}, get, set)
+
+	get, set = intKnob(func(p *Plan) *int { return &p.Burst })
+	add(Knob{Name: "burst", Unit: "sends", Help: "sends that are due at once, at the same rate: 50 at 200/s are 50 every 250 ms; 1: evenly spread",
+		Default: "1", Then: "1", Type: variable.Int(1, 100_000)}, get, set)
+
 	get, set = intKnob(func(p *Plan) *int { return &p.Projects })
 	add(Knob{Name: "projects", Help: "projects that are sent to, each with a key of its own", Default: "1", Type: variable.Int(1, 100_000)}, get, set)
 
@@ -216,6 +224,10 @@ func knobs() []Knob {
 
 	get, set = durationKnob(func(p *Plan) *time.Duration { return &p.Drain })
 	add(Knob{Name: "drain", Help: "after the load, how long nothing must have come before the run is over", Default: "10s", Type: variable.Duration(100*time.Millisecond, time.Hour)}, get, set)
+
+	get, set = durationKnob(func(p *Plan) *time.Duration { return &p.Latency })
+	add(Knob{Name: "upstream-latency", Help: "how long after its arrival the upstream answers an envelope; it is counted when it arrives. Relay has limits.max_concurrent_requests open at once, and gives one up after http.timeout",
+		Default: "0s", Then: "0s", Type: variable.Duration(0, time.Minute)}, get, set)
 
 	get, set = textKnob(func(p *Plan) *string { return &p.Config })
 	add(Knob{Name: "config", Help: "the relay's config: default, or a YAML file", Default: "default", Type: variable.String}, get, set)

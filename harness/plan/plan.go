@@ -22,6 +22,8 @@ type Plan struct {
 	Mix         string  // canonical
 	Connections int     // of each sender process
 	Processes   int     // sender processes; 1: relaybench itself sends
+	Reconnect   int     // answered sends after which a connection is made anew; 0: never
+	Burst       int     // sends that are due at once
 	Projects    int
 	Zipf        float64
 	Pool        int
@@ -33,8 +35,9 @@ type Plan struct {
 	Encoding    string // of bodies, a name of envelope.Encodings
 	Timeout     time.Duration
 	Drain       time.Duration
-	Config      string // "default", or the file that it came from
-	ConfigText  string // YAML of the file
+	Latency     time.Duration // of the upstream's answers to envelopes
+	Config      string        // "default", or the file that it came from
+	ConfigText  string        // YAML of the file
 	Label       string
 	Settings    []Setting // -E, sorted by key, each key once
 }
@@ -84,6 +87,14 @@ func (p Plan) Check() error {
 	if !p.Flat() {
 		if n := p.Rate * p.Duration.Seconds(); n > maxSends {
 			return fmt.Errorf("%.0f sends (rate %g for %v) are more than the %d that a run can account for", n, p.Rate, p.Duration, uint64(maxSends))
+		}
+	}
+	if p.Burst > 1 {
+		if p.Flat() {
+			return fmt.Errorf("a burst of %d at rate max: a closed loop has no schedule, each connection sends when it is answered", p.Burst)
+		}
+		if every := float64(p.Burst) / p.Rate; every > p.Duration.Seconds() {
+			return fmt.Errorf("a burst of %d at %g/s comes every %gs: a load of %v is shorter than that", p.Burst, p.Rate, every, p.Duration)
 		}
 	}
 	if p.Processes*p.Connections > maxConnections {

@@ -54,7 +54,7 @@ func TestKnobsTable(t *testing.T) {
 }
 
 func TestDefault(t *testing.T) {
-	want := Plan{Duration: 10 * time.Second, Rate: 200, Mix: "mixed", Connections: 32, Processes: 1, Projects: 1, Zipf: 1, Pool: 1000, Seed: 1,
+	want := Plan{Duration: 10 * time.Second, Rate: 200, Mix: "mixed", Connections: 32, Processes: 1, Burst: 1, Projects: 1, Zipf: 1, Pool: 1000, Seed: 1,
 		Frames: 10, SpansMin: 20, SpansMax: 100, Encoding: "identity", Timeout: 10 * time.Second, Drain: 10 * time.Second, Config: "default"}
 	got := Default()
 	if d := cmp.Diff(want, got); d != "" {
@@ -101,7 +101,7 @@ func TestKnobsAreApart(t *testing.T) {
 }
 
 // others are values that are no defaults, in their canonical form.
-var others = map[string]string{"duration": "1m30s", "rate": "max", "mix": "errors", "connections": "4x32", "projects": "7", "zipf": "1.5", "pool": "9",
+var others = map[string]string{"reconnect-every": "3", "burst": "50", "upstream-latency": "100ms", "duration": "1m30s", "rate": "max", "mix": "errors", "connections": "4x32", "projects": "7", "zipf": "1.5", "pool": "9",
 	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "timeout": "500ms", "drain": "1h", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
 
 func TestCheck(t *testing.T) {
@@ -115,6 +115,10 @@ func TestCheck(t *testing.T) {
 		{func(p *Plan) { p.Rate, p.Duration = 0, 24*time.Hour }, ""},
 		{func(p *Plan) { p.Processes, p.Connections = 64, 20_000 }, "1280000 connections are more than 20000"},
 		{func(p *Plan) { p.Pool = 0 }, "pool of 0 envelopes is empty"},
+		{func(p *Plan) { p.Rate, p.Burst = 0, 50 }, "a burst of 50 at rate max: a closed loop has no schedule"},
+		{func(p *Plan) { p.Rate, p.Burst, p.Duration = 200, 500, 2*time.Second }, "a burst of 500 at 200/s comes every 2.5s: a load of 2s is shorter"},
+		{func(p *Plan) { p.Rate, p.Burst, p.Duration = 200, 400, 2*time.Second }, ""},
+		{func(p *Plan) { p.Rate, p.Burst = 0, 1 }, ""},
 		{func(p *Plan) { p.Settings = []Setting{{"a.b", "1"}, {"a.c", "1"}, {"a.b", "2"}} }, "-E a.b is set twice"},
 		{func(p *Plan) { p.Settings = []Setting{{"a.b", "1"}, {"a.c", "1"}} }, ""},
 	} {
@@ -162,7 +166,7 @@ func TestRecordRoundTrip(t *testing.T) {
 
 func randomPlan(rnd *rand.Rand) Plan {
 	p := Plan{Duration: time.Duration(1e6 + rnd.Int64N(8e13)), Mix: []string{"mixed", "errors", "errors=3,logs=1"}[rnd.IntN(3)],
-		Connections: 1 + rnd.IntN(300), Processes: 1 + rnd.IntN(64), Projects: 1 + rnd.IntN(1000), Zipf: 10 * rnd.Float64(), Pool: 1 + rnd.IntN(1000),
+		Connections: 1 + rnd.IntN(300), Processes: 1 + rnd.IntN(64), Reconnect: rnd.IntN(100), Burst: 1 + rnd.IntN(100), Latency: time.Duration(rnd.Int64N(6e10)), Projects: 1 + rnd.IntN(1000), Zipf: 10 * rnd.Float64(), Pool: 1 + rnd.IntN(1000),
 		Seed: rnd.Uint64() >> 1, Frames: 1 + rnd.IntN(250), SpansMin: rnd.IntN(100), Filtered: rnd.Float64(), Encoding: []string{"identity", "gzip", "zstd"}[rnd.IntN(3)],
 		Timeout: time.Duration(1e6 + rnd.Int64N(3e12)), Drain: time.Duration(1e8 + rnd.Int64N(3e12)), Config: "default", Label: strconv.FormatUint(rnd.Uint64(), 36)}
 	if rnd.IntN(2) == 0 {

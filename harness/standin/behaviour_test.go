@@ -265,7 +265,7 @@ func TestHold(t *testing.T) {
 // SIGTERM leaves nothing inside that the upstream takes in time.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
-	b := begin(t, upstream.Config{Fault: upstream.Latency(20 * time.Millisecond)}, "limits.max_concurrent_requests=2")
+	b := begin(t, upstream.Config{Latency: 20 * time.Millisecond}, "limits.max_concurrent_requests=2")
 	for project := range 3 {
 		b.warm(project)
 	}
