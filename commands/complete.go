@@ -354,12 +354,15 @@ func aliasValues(s *Session, _ []string, _ string) []string {
 	return sorted(all)
 }
 
-// helpValues are commands and topics, word by word.
+// helpValues are commands, topics and the words of output, word by word.
 func helpValues(s *Session, before []string, _ string) []string {
 	found := s.names(before)
 	if len(before) == 0 {
 		for _, t := range topics() {
 			found = append(found, t.name)
+		}
+		for _, w := range helpWords() {
+			found = append(found, w.name)
 		}
 	}
 	return found

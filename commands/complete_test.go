@@ -136,6 +136,8 @@ func TestComplete(t *testing.T) {
 		{"help |", "help test", "relay ones marks variables"},
 		{"help db |", "help db info", ""},
 		{"help ma|", "help marks", ""},
+		{"help host-b|", "help host-busy", ""},
+		{"help through-p9|", "help through-p90", "through-p99"},
 		{"set |", "set format", "color width"},
 		{"set format |", "set format text", "json csv"},
 		{"set x |", "", ""},

@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -17,8 +18,8 @@ func helpCommand() command {
 	return command{
 		name:     "help",
 		summary:  "what there is, and how a command is typed",
-		args:     []arg{{name: "COMMAND|TOPIC", help: "a command's name, or a topic", optional: true, many: true, values: helpValues}},
-		examples: []string{"help", "help test", "help marks"},
+		args:     []arg{{name: "COMMAND|TOPIC", help: "a command's name, a topic, or the name of a mark, metric or variable", optional: true, many: true, values: helpValues}},
+		examples: []string{"help", "help test", "help marks", "help host-busy"},
 		setup: func(s *Session, _ *pflag.FlagSet) work {
 			return func(_ context.Context, args []string) (Code, error) {
 				if len(args) == 0 {
@@ -43,6 +44,9 @@ func helpCommand() command {
 					}
 					names = append(names, t.name)
 				}
+				if said := s.saidOf(name); said != "" {
+					return Fine, s.printf("%s", said)
+				}
 				if len(under) > 0 {
 					for _, n := range under {
 						c, _, err := lookup(s.commands, strings.Fields(n))
@@ -55,6 +59,9 @@ func helpCommand() command {
 					}
 					return Fine, nil
 				}
+				for _, w := range helpWords() {
+					names = append(names, w.name)
+				}
 				return Fine, usageError(fmt.Errorf("no help on %q", name),
 					didYouMean(variable.Nearest(name, names), "help lists commands and topics"))
 			}
@@ -62,11 +69,25 @@ func helpCommand() command {
 	}
 }
 
-// help is the one screen that says what there is.
+// help is the one screen that says what there is: a line a command, without
+// its arguments where the screen has no room for them.
 func (s *Session) help() error {
-	var b strings.Builder
-	b.WriteString("relaybench load-tests Sentry's Relay on its own, and accounts for every item that it sends.\n\n")
-	list := &table.Table{Columns: []table.Column{{}, {}, {Wrap: true}}}
+	list, wide := s.helpList((*command).brief)
+	if wide > s.width() {
+		list, _ = s.helpList(func(c *command) string { return c.name })
+	}
+	var names []string
+	for _, t := range topics() {
+		names = append(names, t.name)
+	}
+	return s.printf("%s\n\n%s\n%s\nTo begin: test 10s --rate 200\n",
+		s.wrap("relaybench load-tests Sentry's Relay on its own, and accounts for every item that it sends."), list,
+		s.wrap("help COMMAND says more, with flags and examples. help TOPIC, of: "+strings.Join(names, ", ")+"."))
+}
+
+// helpList is the commands, group by group, and how many columns that takes.
+func (s *Session) helpList(named func(*command) string) (list string, wide int) {
+	t := &table.Table{Columns: []table.Column{{}, {}, {}}}
 	group := ""
 	for i := range s.commands {
 		c := &s.commands[i]
@@ -75,18 +96,11 @@ func (s *Session) help() error {
 			head = ""
 		}
 		group = c.group
-		list.Add(table.Text(head), table.Text(c.brief()), table.Text(c.summary))
+		t.Add(table.Text(head), table.Text(named(c)), table.Text(c.summary))
 	}
-	if err := list.Text(&b, s.width()); err != nil {
-		return err
-	}
-	var names []string
-	for _, t := range topics() {
-		names = append(names, t.name)
-	}
-	b.WriteString("\n" + s.wrap("help COMMAND says more, with flags and examples. help TOPIC, of: "+strings.Join(names, ", ")+".") + "\n")
-	b.WriteString("To begin: test 10s --rate 200\n")
-	return s.printf("%s", b.String())
+	var b strings.Builder
+	_ = t.Text(&b, 0) // to a builder
+	return b.String(), text.LongestLineLen(b.String())
 }
 
 // listing is a table of names, and what is said of each, without heads.
@@ -149,8 +163,9 @@ func flagHelp(f *pflag.Flag) (name, help string) {
 	return name, help
 }
 
-// proseWidth is how wide prose is where no screen says so.
-const proseWidth = 100
+// proseWidth is how wide prose is where no screen says so: a client of lines
+// does not say how wide its own is.
+const proseWidth = 80
 
 // width is how wide prose may be.
 func (s *Session) width() int {
@@ -160,17 +175,84 @@ func (s *Session) width() int {
 	return s.client.Width
 }
 
-// wrap wraps the lines of a text that are wider than the screen.
+// wrap fits a text into the screen. Its lines of prose make paragraphs; a line
+// with a blank before it, or with two among its words, is a row, whose last column is
+// wrapped below itself. A line of blanks up to there goes on with it.
 func (s *Session) wrap(t string) string {
-	width := s.width()
-	if text.LongestLineLen(t) <= width {
-		return t
+	var out []string
+	var prose string
+	var last row
+	end := func() {
+		if prose != "" {
+			out = append(out, wrapped(prose, "", s.width())...)
+		}
+		if last.text != "" {
+			out = append(out, last.wrapped(s.width())...)
+		}
+		prose, last = "", row{}
 	}
-	lines := strings.Split(text.WrapSoft(t, width), "\n")
+	for l := range strings.SplitSeq(t, "\n") {
+		r, isRow := rowOf(l)
+		switch {
+		case l == "":
+			end()
+			out = append(out, "")
+		case isRow && r.head == "" && last.text != "" && r.hang == last.hang:
+			last.text += " " + r.text
+		case isRow:
+			end()
+			last = r
+		case prose == "":
+			end()
+			prose = l
+		default:
+			prose += " " + l
+		}
+	}
+	end()
+	return strings.Join(out, "\n")
+}
+
+// row is a line of columns: those before the last one, as they are, where the last one begins, and its text.
+type row struct {
+	head string
+	hang int // columns
+	text string
+}
+
+// columns are what of a line is before its last column.
+var columns = regexp.MustCompile(`^( *\S.*?  +| +)`)
+
+// rowOf is a line as a row, if it is one.
+func rowOf(l string) (row, bool) {
+	before := columns.FindString(l)
+	if before == "" {
+		return row{}, false
+	}
+	r := row{head: before, hang: text.StringWidth(before), text: l[len(before):]}
+	if strings.TrimSpace(before) == "" {
+		r.head = ""
+	}
+	return r, true
+}
+
+func (r row) wrapped(width int) []string {
+	blank := strings.Repeat(" ", r.hang)
+	lines := wrapped(r.text, blank, width)
+	if r.head != "" {
+		lines[0] = r.head + strings.TrimPrefix(lines[0], blank)
+	}
+	return lines
+}
+
+// wrapped is prose in lines of a width, with something before each.
+func wrapped(prose, before string, width int) []string {
+	room := max(width-text.StringWidth(before), 20)
+	lines := strings.Split(text.WrapSoft(prose, room), "\n")
 	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
+		lines[i] = before + strings.TrimRight(lines[i], " ")
 	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 func (s *Session) helpTopic(t topic) error {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -65,22 +66,38 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	}
 }
 
-func TestHelpFits(t *testing.T) {
-	all := run(t, "help")
-	if n := strings.Count(all, "\n"); n > 34 {
-		t.Errorf("help has %d lines: it is to fit a screen", n)
-	}
-	for l := range strings.Lines(all) {
-		if len([]rune(l)) > 101 {
-			t.Errorf("a line of help is longer than 100: %q", l)
+// helped is what help prints to a client of a width, 0: unknown.
+func helped(t *testing.T, width int, line string) string {
+	t.Helper()
+	var out strings.Builder
+	s := NewBench(Config{DB: os.DevNull}).NewSession(Client{Out: &out, Width: width})
+	s.Do(t.Context(), line, func(f *Failure) bool { t.Errorf("%s: %s", line, f.Text()); return true })
+	return out.String()
+}
+
+// The screen that says what there is has a line a command, and room for it in 80 columns.
+func TestHelpIsOneScreen(t *testing.T) {
+	for _, width := range []int{80, 120} {
+		all := helped(t, width, "help")
+		for _, c := range commandTable() {
+			name := c.name
+			if width > 100 {
+				name = c.brief()
+			}
+			if !regexp.MustCompile(`(?m)^[a-z ]+  ` + regexp.QuoteMeta(name) + ` +` + regexp.QuoteMeta(c.summary) + `$`).MatchString(all) {
+				t.Errorf("in %d columns, no line %q with %q in\n%s", width, name, c.summary, all)
+			}
+		}
+		for l := range strings.Lines(all) {
+			if n := len([]rune(l)) - 1; n > width {
+				t.Errorf("in %d columns, a line of %d: %q", width, n, l)
+			}
 		}
 	}
 }
 
-// Help is wrapped also where no screen says how wide it is.
+// Help fits any screen, and keeps rows apart that it has no room for.
 func TestHelpWraps(t *testing.T) {
-	var out strings.Builder
-	s := NewBench(Config{DB: os.DevNull}).NewSession(Client{Out: &out})
 	lines := []string{"help"}
 	for _, c := range commandTable() {
 		lines = append(lines, "help "+c.name)
@@ -88,13 +105,42 @@ func TestHelpWraps(t *testing.T) {
 	for _, topic := range topics() {
 		lines = append(lines, "help "+topic.name)
 	}
-	for _, text := range lines {
-		out.Reset()
-		s.Do(t.Context(), text, func(f *Failure) bool { t.Errorf("%s: %s", text, f.Text()); return true })
-		for l := range strings.Lines(out.String()) {
-			if len([]rune(l)) > 101 {
-				t.Errorf("%s: a line is longer than 100: %q", text, l)
+	for _, w := range helpWords() {
+		lines = append(lines, "help "+w.name)
+	}
+	for width, most := range map[int]int{0: proseWidth, 80: 80, 132: 132} {
+		for _, text := range lines {
+			for l := range strings.Lines(helped(t, width, text)) {
+				if n := len([]rune(strings.TrimSuffix(l, "\n"))); n > most {
+					t.Errorf("%s in %d columns: a line of %d: %q", text, width, n, l)
+				}
 			}
+		}
+	}
+	got := helped(t, 50, "help latency")
+	want := `through    from when a send was due to when its
+           stamp arrived upstream, behind the
+           relay. It alone shows saturation, so it
+           comes first
+response   from when a send was due to its answer,
+`
+	if !strings.Contains(got, want) {
+		t.Errorf("rows in 50 columns:\n%s", got)
+	}
+	if got := helped(t, 60, "help line"); !regexp.MustCompile(`(?m)^A line has at most \d+ bytes, and is UTF-8\.$`).MatchString(got) {
+		t.Errorf("paragraphs in 60 columns:\n%s", got)
+	}
+}
+
+// Help says what a word of the output means, by each of its meanings.
+func TestHelpOnWords(t *testing.T) {
+	got := helped(t, 0, "help unaccounted")
+	if !regexp.MustCompile(`(?s)^mark unaccounted: .*a notice\nmetric unaccounted: .*less is better\)\n$`).MatchString(got) {
+		t.Errorf("unaccounted: %q", got)
+	}
+	for _, tt := range []struct{ kind, name string }{{"mark", "host-busy"}, {"metric", "through-p99"}, {"variable", "relay-branch"}, {"kind", "errors"}} {
+		if got := helped(t, 0, "help "+tt.name); !strings.HasPrefix(got, tt.kind+" "+tt.name+": ") {
+			t.Errorf("%s: %q", tt.name, got)
 		}
 	}
 }

@@ -131,10 +131,16 @@ func jobArg(otherwise string) []arg {
 	return []arg{{name: "ID", help: "a job's, such as j12; " + otherwise, optional: true, values: jobValues}}
 }
 
-// named is the job that args name, if they name one.
-func (s *Session) namedJob(args []string) (*job, error) {
+// jobOf is the job that args name; where they name none, the first one of
+// otherwise that is one, or the one that runs.
+func (s *Session) jobOf(args []string, otherwise ...*job) (*job, error) {
 	if len(args) == 0 {
-		return nil, nil
+		for _, j := range append(otherwise, s.bench.queue.head()) {
+			if j != nil {
+				return j, nil
+			}
+		}
+		return nil, hinted(errors.New("no job runs"), "status lists the queue")
 	}
 	j := s.bench.queue.find(args[0])
 	if j == nil {
@@ -143,8 +149,6 @@ func (s *Session) namedJob(args []string) (*job, error) {
 	}
 	return j, nil
 }
-
-var errNoJob = hinted(errors.New("no job runs"), "status lists the queue")
 
 var cancelCommand = command{
 	name:    "cancel",
@@ -156,14 +160,9 @@ once more, the relay is killed at once. Anybody's job can be cancelled: whose it
 	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(_ context.Context, args []string) (Code, error) {
-			j, err := s.namedJob(args)
+			j, err := s.jobOf(args)
 			if err != nil {
 				return Fine, err
-			}
-			if j == nil {
-				if j = s.bench.queue.head(); j == nil {
-					return Fine, errNoJob
-				}
 			}
 			was, again := s.bench.queue.cancel(j, fmt.Errorf("%w: cancelled by %s", ErrInterrupted, table.Clean(s.name)))
 			if was == Running && again {
@@ -206,17 +205,9 @@ cancels nothing.`,
 	examples: []string{"wait", "wait j12"},
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(ctx context.Context, args []string) (Code, error) {
-			j, err := s.namedJob(args)
+			j, err := s.jobOf(args, s.last)
 			if err != nil {
 				return Fine, err
-			}
-			if j == nil {
-				if j = s.last; j == nil {
-					j = s.bench.queue.head()
-				}
-				if j == nil {
-					return Fine, errNoJob
-				}
 			}
 			if err := s.watch(ctx, j, watching{progress: s.client.Progress != nil}); err != nil {
 				return Fine, err
@@ -238,14 +229,9 @@ cancels nothing. What a follower is too slow to take is dropped, and said to be.
 	examples: []string{"follow", "follow j12"},
 	setup: func(s *Session, _ *pflag.FlagSet) work {
 		return func(ctx context.Context, args []string) (Code, error) {
-			j, err := s.namedJob(args)
+			j, err := s.jobOf(args)
 			if err != nil {
 				return Fine, err
-			}
-			if j == nil {
-				if j = s.bench.queue.head(); j == nil {
-					return Fine, errNoJob
-				}
 			}
 			if err := s.watch(ctx, j, watching{progress: true, said: j.owner != s}); err != nil {
 				return Fine, err
@@ -284,6 +270,17 @@ func (s *Session) watch(ctx context.Context, j *job, w watching) error {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()
 	told := ""
+	tell := func() error {
+		now := f.seen()
+		if !w.progress || s.client.Progress != nil || now == "" || now == told {
+			return nil
+		}
+		told = now
+		return s.say("%s: %s\n", j.id(), now)
+	}
+	if err := tell(); err != nil {
+		return err
+	}
 	show := func() error {
 		said, now := f.take()
 		if w.said && len(said) > 0 {
@@ -303,12 +300,8 @@ func (s *Session) watch(ctx context.Context, j *job, w watching) error {
 				return err
 			}
 		case <-tick.C:
-			now := f.seen()
-			if w.progress && s.client.Progress == nil && now != "" && now != told {
-				told = now
-				if err := s.printf("%s: %s\n", j.id(), now); err != nil {
-					return err
-				}
+			if err := tell(); err != nil {
+				return err
 			}
 		case <-over:
 			over = nil

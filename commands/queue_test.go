@@ -212,7 +212,7 @@ func TestFollow(t *testing.T) {
 		synctest.Wait()
 		interrupt()
 		joined.Wait()
-		same(t, "one that is cancelled", said[0], "j3 cancelled: work: interrupted by Ctrl-C\n")
+		same(t, "one that is cancelled, and says at once how it goes", said[0], "j3: at it\nj3 cancelled: work: interrupted by Ctrl-C\n")
 	})
 }
 

@@ -45,51 +45,84 @@ func (s *Session) listed(t *table.Table) (string, error) {
 	return b.String(), err
 }
 
-func sayKinds(s *Session) (string, error) {
+// word is a name that output or a filter has in it.
+type word struct{ kind, name, help string }
+
+// helpWords are the marks, then the metrics, variables and kinds.
+func helpWords() []word {
+	var all []word
+	for _, m := range store.Marks {
+		all = append(all, word{"mark", m.Name, m.Help + "; " + unfit(m.Unfit)})
+	}
+	for i := range store.Metrics {
+		all = append(all, word{"metric", store.Metrics[i].Name, metricHelp(&store.Metrics[i])})
+	}
+	for i := range store.Variables {
+		all = append(all, word{"variable", store.Variables[i].Name, variableHelp(&store.Variables[i])})
+	}
+	for i := range envelope.Kinds {
+		all = append(all, word{"kind", envelope.Kinds[i].Name, kindHelp(&envelope.Kinds[i])})
+	}
+	return all
+}
+
+// saidOf are the words of a name, each with what there is to say of it.
+func (s *Session) saidOf(name string) string {
+	var b strings.Builder
+	for _, w := range helpWords() {
+		if w.name == name {
+			fmt.Fprintf(&b, "%s\n", s.wrap(w.kind+" "+w.name+": "+w.help))
+		}
+	}
+	return b.String()
+}
+
+// sayWords is a listing of the words of a kind.
+func (s *Session) sayWords(kind string) (string, error) {
 	list := listing()
-	for _, k := range envelope.Kinds {
-		list.Add(table.Text(k.Name), table.Text(fmt.Sprintf("%s (weight in mixed: %g)", k.Help, k.Weight)))
+	for _, w := range helpWords() {
+		if w.kind == kind {
+			list.Add(table.Text(w.name), table.Text(w.help))
+		}
 	}
 	return s.listed(list)
 }
 
-func sayMetrics(s *Session) (string, error) {
-	list := listing()
-	for _, m := range store.Metrics {
-		better := ""
-		switch {
-		case m.Better > 0:
-			better = "; more is better"
-		case m.Better < 0:
-			better = "; less is better"
-		}
-		unit := ""
-		if m.Unit != "" {
-			unit = " (" + m.Unit + better + ")"
-		}
-		list.Add(table.Text(m.Name), table.Text(m.Help+unit))
-	}
-	return s.listed(list)
+func kindHelp(k *envelope.Kind) string {
+	return fmt.Sprintf("%s (weight in mixed: %g)", k.Help, k.Weight)
 }
+
+func metricHelp(m *store.Metric) string {
+	better := ""
+	switch {
+	case m.Better > 0:
+		better = "; more is better"
+	case m.Better < 0:
+		better = "; less is better"
+	}
+	if m.Unit == "" {
+		return m.Help
+	}
+	return m.Help + " (" + m.Unit + better + ")"
+}
+
+func variableHelp(v *store.Variable) string {
+	return fmt.Sprintf("%s (%s, %s)", v.Help, v.Type.Name(), v.Role)
+}
+
+func sayKinds(s *Session) (string, error) { return s.sayWords("kind") }
+
+func sayMetrics(s *Session) (string, error) { return s.sayWords("metric") }
 
 func sayVariables(s *Session) (string, error) {
-	list := listing()
-	for i := range store.Variables {
-		v := &store.Variables[i]
-		list.Add(table.Text(v.Name), table.Text(fmt.Sprintf("%s (%s, %s)", v.Help, v.Type.Name(), v.Role)))
-	}
-	said, err := s.listed(list)
+	said, err := s.sayWords("variable")
 	return s.wrap(`A condition is what all reports have in common that are compared; one that follows varies with
 another, as the revision does with the branch; an occasion never keeps reports apart. A config
 key set with -E, such as http.encoding, is a condition too, by its own name.`) + "\n\n" + said, err
 }
 
 func sayMarks(s *Session) (string, error) {
-	list := listing()
-	for _, m := range store.Marks {
-		list.Add(table.Text(m.Name), table.Text(m.Help+"; "+unfit(m.Unfit)))
-	}
-	said, err := s.listed(list)
+	said, err := s.sayWords("mark")
 	return s.wrap("A mark is derived from what was stored. The metrics that it makes unfit are left out of\n"+
 		"comparisons; a report is never thrown away whole. A test whose report has such a mark\nexits with 5.\n") + "\n" + said, err
 }
