@@ -166,7 +166,7 @@ once more, the relay is killed at once. Anybody's job can be cancelled: whose it
 			}
 			was, again := s.bench.queue.cancel(j, fmt.Errorf("%w: cancelled by %s", ErrInterrupted, table.Clean(s.name)))
 			if was == Running && again {
-				s.bench.queue.end(j)
+				defer s.bench.queue.end(j) // what it says of its end comes after what is said here
 			}
 			if was != Queued && was != Running {
 				return Fine, fmt.Errorf("%s is over: %s", j.id(), was)

@@ -101,7 +101,7 @@ func TestCancel(t *testing.T) {
 		same(t, "own", ann.says("cancel j3"), "j3, your own, is being stopped, and saved: work 30s --stubborn\n")
 		time.Sleep(time.Hour)
 		equal(t, "it does not stop", states(b), []string{"j2 ann cancelled 130", "j1 ann cancelled 130", "j3 ann running 0s"})
-		wants(t, ann.says("cancel j3"), "j3, your own, was being stopped: its relay is killed: work 30s --stubborn\n", "killed\nj3 cancelled after 1h0m0s: work: interrupted: cancelled by ann\n")
+		same(t, "once more", ann.says("cancel j3"), "j3, your own, was being stopped: its relay is killed: work 30s --stubborn\nkilled\nj3 cancelled after 1h0m0s: work: interrupted: cancelled by ann\n")
 	})
 }
 
