@@ -21,6 +21,9 @@ const (
 	// promptAfter is how long a client that sends lines must have had nothing to
 	// say to be shown a prompt: what is piped in never sees one.
 	promptAfter = 100 * time.Millisecond
+	// pipedPatience is how long a client is silent before it is left that sent its lines before it was
+	// shown anything: a pipe into an nc that does not tell when it has come to its end. Others are kept.
+	pipedPatience = 3 * time.Second
 	// readPatience is how long a command waits for a client that does not read what it prints.
 	readPatience = 10 * time.Second
 	// partPatience is how long a client that is left may take to read the rest.
@@ -40,6 +43,7 @@ type client struct {
 	turns  turns
 
 	script bool          // its queued commands are waited for
+	waited bool          // it has said nothing before it was shown a prompt
 	frames atomic.Bool   // it speaks in frames
 	heard  chan struct{} // closed when it says no more
 
@@ -251,16 +255,27 @@ func (c *client) talk(ctx context.Context) {
 		if c.turns.session.Quit() {
 			return
 		}
-		if first, err = c.next(ctx, c.server.pause, c.prompt); err != nil {
+		if first, err = c.next(ctx, c.server.pause, c.prompt); err == errSilent {
+			c.bye(silentEnd)
+		}
+		if err != nil {
 			return
 		}
 	}
 }
 
+// errSilent says that nothing more comes from a client that piped its lines in.
+var errSilent = errors.New("nothing more came")
+
+// silentEnd is what such a client is told.
+const silentEnd = "ended, as no more lines came: nc -N would have said so at once, and who waits for the prompt before the first line is kept"
+
 // next waits for the client's next line, and prompts for it once that takes so long.
 func (c *client) next(ctx context.Context, silence time.Duration, prompt func() string) ([]byte, error) {
-	pause := time.NewTimer(silence)
+	pause, piped := time.NewTimer(silence), time.NewTicker(c.server.silence)
 	defer pause.Stop()
+	defer piped.Stop()
+	begun := c.turns.session != nil // a line was done
 	for {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -274,7 +289,12 @@ func (c *client) next(ctx context.Context, silence time.Duration, prompt func() 
 		case <-c.again:
 			pause.Reset(silence)
 		case <-pause.C:
+			c.waited = c.waited || !begun
 			c.showPrompt(prompt())
+		case <-piped.C:
+			if begun && !c.waited && len(c.turns.session.Jobs()) == 0 {
+				return nil, errSilent
+			}
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}

@@ -29,6 +29,7 @@ type server struct {
 	log   func(format string, a ...any) // of what is wrong with a client, a line each
 
 	pause    time.Duration // how long a client that sends lines has nothing to say before it is shown a prompt
+	silence  time.Duration // how long one that has seen no prompt before its first line is kept when it says no more
 	patience time.Duration // how long a command waits for a remote client that does not read what it prints
 
 	ctx    context.Context // of all lines that are done
@@ -46,7 +47,7 @@ type server struct {
 }
 
 func newServer(bench *commands.Bench, t *token, log func(format string, a ...any)) *server {
-	s := &server{bench: bench, token: t, log: log, pause: promptAfter, patience: readPatience, last: make(chan struct{}), clients: map[*client]struct{}{}}
+	s := &server{bench: bench, token: t, log: log, pause: promptAfter, silence: pipedPatience, patience: readPatience, last: make(chan struct{}), clients: map[*client]struct{}{}}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	return s
 }

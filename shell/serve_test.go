@@ -67,7 +67,7 @@ func share(t testing.TB, reports int, token *token, tune func(*server)) *shared 
 		defer s.mu.Unlock()
 		fmt.Fprintf(&s.logs, format+"\n", a...)
 	})
-	s.pause = time.Hour
+	s.pause, s.silence = time.Hour, time.Hour
 	if tune != nil {
 		tune(s.server)
 	}
@@ -199,6 +199,35 @@ func TestPipedLines(t *testing.T) {
 	if got := g.rest(); len(regexp.MustCompile(`(?m)^relay +stand-in`).FindAllString(got, -1)) != 1 ||
 		!regexp.MustCompile(`(?m)^label +a;b # c$`).MatchString(got) || !regexp.MustCompile(`(?m)^label +;$`).MatchString(got) {
 		t.Errorf("apostrophes and semicolons in comments and values: %q", got)
+	}
+}
+
+// A pipe whose end is not told is left once it is silent and its jobs are over; who waits for a prompt is kept.
+func TestSilentPipe(t *testing.T) {
+	t.Parallel()
+	s := share(t, 0, nil, func(s *server) { s.silence = 50 * time.Millisecond })
+	g := s.guest()
+	g.send("status\n")
+	if got := g.all(); !strings.HasPrefix(got, "relay ") || !strings.HasSuffix(got, "no job is queued\nrelaybench: "+silentEnd+"\n") {
+		t.Errorf("status piped in printed %q", got)
+	}
+	g = s.guest()
+	g.send("test 300ms --rate 20 --mix sessions --pool 10\n")
+	if got := g.all(); !regexp.MustCompile(`(?s)^j1 queued.*\nj1 (done|failed) .*: ended, as no more lines came`).MatchString(got) {
+		t.Errorf("a test piped in printed %q", got)
+	}
+
+	other := share(t, 0, nil, func(s *server) { s.pause, s.silence = time.Millisecond, time.Millisecond })
+	kept := other.guest()
+	kept.until(prompt)
+	kept.send("status\n")
+	kept.until(prompt)
+	g = s.guest()
+	g.send("status\n")
+	g.all() // for longer than the other's patience
+	kept.send("help codes\nquit\n")
+	if got := kept.all(); !strings.Contains(got, "130 4 3 1 2 5") || strings.Contains(got, silentEnd) {
+		t.Errorf("who waits for a prompt is not kept: %q", got)
 	}
 }
 
