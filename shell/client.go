@@ -21,8 +21,8 @@ const (
 	// promptAfter is how long a client that sends lines must have had nothing to
 	// say to be shown a prompt: what is piped in never sees one.
 	promptAfter = 100 * time.Millisecond
-	// pipedPatience is how long a client is silent before it is left that sent its lines before it was
-	// shown anything: a pipe into an nc that does not tell when it has come to its end. Others are kept.
+	// pipedPatience is how long a client may be silent that sent its first line before it was shown anything:
+	// a pipe into an nc that does not tell when it has come to its end. Others are kept.
 	pipedPatience = 3 * time.Second
 	// readPatience is how long a command waits for a client that does not read what it prints.
 	readPatience = 10 * time.Second
@@ -46,6 +46,7 @@ type client struct {
 	waited bool          // it has said nothing before it was shown a prompt
 	frames atomic.Bool   // it speaks in frames
 	heard  chan struct{} // closed when it says no more
+	reads  atomic.Int64  // how often something came from it
 
 	mu       sync.Mutex
 	prompted bool          // the last that it was sent is a prompt
@@ -118,7 +119,7 @@ func (c *client) gone() {
 // hear takes what comes until its end. An error says that the client is gone;
 // at the end of what it sends it may still read.
 func (c *client) hear() error {
-	r := bufio.NewReader(c.conn)
+	r := bufio.NewReader(counted{c.conn, &c.reads})
 	if b, err := r.Peek(1); err == nil && b[0] == tlsHandshake {
 		c.typed.put(frame{frameLine, []byte{tlsHandshake}})
 		return discard(r)
@@ -153,6 +154,17 @@ func (c *client) hear() error {
 			return discard(r)
 		}
 	}
+}
+
+// counted counts the reads of a reader.
+type counted struct {
+	io.Reader
+	reads *atomic.Int64
+}
+
+func (r counted) Read(p []byte) (int, error) {
+	r.reads.Add(1)
+	return r.Reader.Read(p)
 }
 
 // interrupt is a Ctrl-C: what was typed ahead is taken back too.
@@ -272,10 +284,11 @@ const silentEnd = "ended, as no more lines came: nc -N would have said so at onc
 
 // next waits for the client's next line, and prompts for it once that takes so long.
 func (c *client) next(ctx context.Context, silence time.Duration, prompt func() string) ([]byte, error) {
-	pause, piped := time.NewTimer(silence), time.NewTicker(c.server.silence)
+	pause, piped := time.NewTimer(silence), time.NewTicker(c.server.silence/2)
 	defer pause.Stop()
 	defer piped.Stop()
 	begun := c.turns.session != nil // a line was done
+	reads := int64(-1)
 	for {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -292,7 +305,9 @@ func (c *client) next(ctx context.Context, silence time.Duration, prompt func() 
 			c.waited = c.waited || !begun
 			c.showPrompt(prompt())
 		case <-piped.C:
-			if begun && !c.waited && len(c.turns.session.Jobs()) == 0 {
+			before := reads
+			reads = c.reads.Load()
+			if begun && !c.waited && reads == before && len(c.turns.session.Jobs()) == 0 {
 				return nil, errSilent
 			}
 		case <-ctx.Done():
