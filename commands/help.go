@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -73,7 +74,7 @@ func helpCommand() command {
 // its arguments where the screen has no room for them.
 func (s *Session) help() error {
 	list, wide := s.helpList((*command).brief)
-	if wide > s.width() {
+	if wide > s.helpWidth() {
 		list, _ = s.helpList(func(c *command) string { return c.name })
 	}
 	var names []string
@@ -81,8 +82,8 @@ func (s *Session) help() error {
 		names = append(names, t.name)
 	}
 	return s.printf("%s\n\n%s\n%s\nTo begin: test 10s --rate 200\n",
-		s.wrap("relaybench load-tests Sentry's Relay on its own, and accounts for every item that it sends."), list,
-		s.wrap("help COMMAND says more, with flags and examples. help TOPIC, of: "+strings.Join(names, ", ")+"."))
+		s.helpText("relaybench load-tests Sentry's Relay on its own, and accounts for every item that it sends."), list,
+		s.helpText("help COMMAND says more, with flags and examples. help TOPIC, of: "+strings.Join(names, ", ")+"."))
 }
 
 // helpList is the commands, group by group, and how many columns that takes.
@@ -111,9 +112,9 @@ func listing() *table.Table {
 // helpOn is what there is to say of a command.
 func (s *Session) helpOn(c *command) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n", c.usage(), s.wrap(c.summary))
+	fmt.Fprintf(&b, "%s\n%s\n", c.usage(), s.helpText(c.summary))
 	if c.detail != "" {
-		fmt.Fprintf(&b, "\n%s\n", s.wrap(c.detail))
+		fmt.Fprintf(&b, "\n%s\n", s.helpText(c.detail))
 	}
 	if len(c.args) > 0 {
 		list := listing()
@@ -121,7 +122,7 @@ func (s *Session) helpOn(c *command) error {
 			list.Add(table.Text("  "+a.usage()), table.Text(a.help))
 		}
 		b.WriteByte('\n')
-		if err := list.Text(&b, s.width()); err != nil {
+		if err := list.Text(&b, s.helpWidth()); err != nil {
 			return err
 		}
 	}
@@ -137,7 +138,7 @@ func (s *Session) helpOn(c *command) error {
 			where = "before the arguments"
 		}
 		b.WriteString("\nflags, " + where + ", with one dash or two:\n")
-		if err := list.Text(&b, s.width()); err != nil {
+		if err := list.Text(&b, s.helpWidth()); err != nil {
 			return err
 		}
 	}
@@ -163,31 +164,38 @@ func flagHelp(f *pflag.Flag) (name, help string) {
 	return name, help
 }
 
-// proseWidth is how wide prose is where no screen says so: a client of lines
-// does not say how wide its own is.
-const proseWidth = 80
+// How wide prose is where no screen says so: beside figures, and in help, which
+// is read by people, whose screens may have no more.
+const (
+	proseWidth = 100
+	helpWidth  = 80
+)
 
 // width is how wide prose may be.
-func (s *Session) width() int {
-	if s.client.Width <= 0 {
-		return proseWidth
-	}
-	return s.client.Width
-}
+func (s *Session) width() int { return cmp.Or(s.client.Width, proseWidth) }
 
-// wrap fits a text into the screen. Its lines of prose make paragraphs; a line
+// helpWidth is how wide help may be.
+func (s *Session) helpWidth() int { return cmp.Or(s.client.Width, helpWidth) }
+
+// wrap fits a text into the screen.
+func (s *Session) wrap(t string) string { return wrap(t, s.width()) }
+
+// helpText is the same for help.
+func (s *Session) helpText(t string) string { return wrap(t, s.helpWidth()) }
+
+// wrap fits a text into a width. Its lines of prose make paragraphs; a line
 // with a blank before it, or with two among its words, is a row, whose last column is
 // wrapped below itself. A line of blanks up to there goes on with it.
-func (s *Session) wrap(t string) string {
+func wrap(t string, width int) string {
 	var out []string
 	var prose string
 	var last row
 	end := func() {
 		if prose != "" {
-			out = append(out, wrapped(prose, "", s.width())...)
+			out = append(out, wrapped(prose, "", width)...)
 		}
 		if last.text != "" {
-			out = append(out, last.wrapped(s.width())...)
+			out = append(out, last.wrapped(width)...)
 		}
 		prose, last = "", row{}
 	}

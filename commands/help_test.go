@@ -108,7 +108,7 @@ func TestHelpWraps(t *testing.T) {
 	for _, w := range helpWords() {
 		lines = append(lines, "help "+w.name)
 	}
-	for width, most := range map[int]int{0: proseWidth, 80: 80, 132: 132} {
+	for width, most := range map[int]int{0: helpWidth, 80: 80, 132: 132} {
 		for _, text := range lines {
 			for l := range strings.Lines(helped(t, width, text)) {
 				if n := len([]rune(strings.TrimSuffix(l, "\n"))); n > most {

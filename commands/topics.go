@@ -35,13 +35,13 @@ func topics() []topic {
 }
 
 func fixed(text string) func(*Session) (string, error) {
-	return func(s *Session) (string, error) { return s.wrap(text), nil }
+	return func(s *Session) (string, error) { return s.helpText(text), nil }
 }
 
 // listed is a listing as text.
 func (s *Session) listed(t *table.Table) (string, error) {
 	var b strings.Builder
-	err := t.Text(&b, s.width())
+	err := t.Text(&b, s.helpWidth())
 	return b.String(), err
 }
 
@@ -71,7 +71,7 @@ func (s *Session) saidOf(name string) string {
 	var b strings.Builder
 	for _, w := range helpWords() {
 		if w.name == name {
-			fmt.Fprintf(&b, "%s\n", s.wrap(w.kind+" "+w.name+": "+w.help))
+			fmt.Fprintf(&b, "%s\n", s.helpText(w.kind+" "+w.name+": "+w.help))
 		}
 	}
 	return b.String()
@@ -116,14 +116,14 @@ func sayMetrics(s *Session) (string, error) { return s.sayWords("metric") }
 
 func sayVariables(s *Session) (string, error) {
 	said, err := s.sayWords("variable")
-	return s.wrap(`A condition is what all reports have in common that are compared; one that follows varies with
+	return s.helpText(`A condition is what all reports have in common that are compared; one that follows varies with
 another, as the revision does with the branch; an occasion never keeps reports apart. A config
 key set with -E, such as http.encoding, is a condition too, by its own name.`) + "\n\n" + said, err
 }
 
 func sayMarks(s *Session) (string, error) {
 	said, err := s.sayWords("mark")
-	return s.wrap("A mark is derived from what was stored. The metrics that it makes unfit are left out of\n"+
+	return s.helpText("A mark is derived from what was stored. The metrics that it makes unfit are left out of\n"+
 		"comparisons; a report is never thrown away whole. A test whose report has such a mark\nexits with 5.\n") + "\n" + said, err
 }
 
@@ -165,7 +165,7 @@ func sayCodes(s *Session) (string, error) {
 		list.Add(table.Text(fmt.Sprint(int(codes[i].code))), table.Text(codes[i].help))
 	}
 	said, err := s.listed(list)
-	return said + "\n" + s.wrap(`1, 2 and 5 are verdicts: they do not stop a script. 3, 4 and 130 do, 3 and 4 unless it runs
+	return said + "\n" + s.helpText(`1, 2 and 5 are verdicts: they do not stop a script. 3, 4 and 130 do, 3 and 4 unless it runs
 with -keep-going. relaybench ends with the gravest, in the order 130 4 3 1 2 5.`), err
 }
 

@@ -27,7 +27,7 @@ type meter struct {
 }
 
 // startMeter takes the readings at load start.
-func (x *run) startMeter() *meter {
+func (x *run) startMeter() {
 	m := &meter{x: x, self: os.Getpid()}
 	x.meter = m
 	r := &x.res.Relay
@@ -41,7 +41,6 @@ func (x *run) startMeter() *meter {
 	m.relay = runQueueWait(pid)
 	m.wait = runQueueWait(m.self)
 	m.cpu, _ = processCPU(m.self)
-	return m
 }
 
 // loadEnded takes those at load end.

@@ -4,14 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/creack/pty"
 )
 
 // listed are the reports of a store, as programs read them.
@@ -57,23 +53,6 @@ func TestInterruptedList(t *testing.T) {
 	if strings.Contains(out.String(), "\nstore ") {
 		t.Error("the line went on after it")
 	}
-}
-
-// asked starts relaybench at a terminal of its own, for what it asks and is answered.
-func asked(t *testing.T, out io.Writer, args ...string) (*exec.Cmd, *os.File, *screen) {
-	t.Helper()
-	ours, its, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ours.Close() })
-	cmd := relaybench(t, args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = its, out, its
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	its.Close()
-	return cmd, ours, watch(t, ours)
 }
 
 // At a terminal delete asks. What was typed ahead is the answer, and what comes

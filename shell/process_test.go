@@ -18,8 +18,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/creack/pty"
 )
 
 // patience is how long a test waits for what takes a second or two.
@@ -90,78 +88,6 @@ func last(t *testing.T, db string) report {
 		t.Fatalf("show last: %v in\n%s", err, out)
 	}
 	return r
-}
-
-// screen is what a process wrote to a terminal, as it comes.
-type screen struct {
-	t    *testing.T
-	text chan string
-	all  strings.Builder
-}
-
-// watch reads a terminal until it ends.
-func watch(t *testing.T, f *os.File) *screen {
-	s := &screen{t: t, text: make(chan string, 1024)}
-	go func() { // ends with the process that has the other end
-		defer close(s.text)
-		b := make([]byte, 4096)
-		for {
-			n, err := f.Read(b)
-			if n > 0 {
-				s.text <- string(b[:n])
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return s
-}
-
-// until waits for text that matches, or fails the test.
-func (s *screen) until(pattern string) {
-	s.t.Helper()
-	want := regexp.MustCompile(pattern)
-	timeout := time.After(patience)
-	for !want.MatchString(s.all.String()) {
-		select {
-		case text, ok := <-s.text:
-			if !ok {
-				s.t.Fatalf("the terminal ended without %q:\n%q", pattern, s.all.String())
-			}
-			s.all.WriteString(text)
-		case <-timeout:
-			s.t.Fatalf("no %q within %v:\n%q", pattern, patience, s.all.String())
-		}
-	}
-}
-
-// rest reads what comes until the end.
-func (s *screen) rest() string {
-	for text := range s.text {
-		s.all.WriteString(text)
-	}
-	return s.all.String()
-}
-
-// onTerminal starts relaybench with a terminal for its stderr; stdout goes to out.
-func onTerminal(t *testing.T, out io.Writer, args ...string) (*exec.Cmd, *screen) {
-	t.Helper()
-	ours, its, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ours.Close() })
-	if err := pty.Setsize(its, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
-		t.Fatal(err)
-	}
-	cmd := relaybench(t, args...)
-	cmd.Stdout, cmd.Stderr = out, its
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	its.Close()
-	return cmd, watch(t, ours)
 }
 
 func TestStoreThatIsHeld(t *testing.T) {

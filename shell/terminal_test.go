@@ -2,7 +2,6 @@ package shell_test
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,71 +13,34 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
 // person is at a terminal at which relaybench runs.
 type person struct {
 	*exec.Cmd
-	t        testing.TB
-	keyboard *os.File
-	its      *os.File
-	found    *term.State // the terminal, before
-	text     chan string
-	screen   *vt
-	raw      strings.Builder
+	*tty
+	t      testing.TB
+	found  *term.State // the terminal, before
+	screen *vt
+	raw    strings.Builder
 }
 
-// sit starts relaybench at a terminal of 80 columns and 24 rows.
+// sit starts relaybench at a terminal.
 func sit(t testing.TB, env []string, args ...string) *person {
 	t.Helper()
-	ours, its, err := pty.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	ours = closable(t, ours)
-	t.Cleanup(func() { its.Close(); ours.Close() })
-	p := &person{t: t, keyboard: ours, its: its, Cmd: relaybench(t, args...), screen: newVT(80, 24), text: make(chan string, 1024)}
-	if err := pty.Setsize(its, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
-		t.Fatal(err)
-	}
-	if p.found, err = term.GetState(int(its.Fd())); err != nil {
+	p := &person{t: t, tty: openTTY(t), Cmd: relaybench(t, args...), screen: newVT(80, 24)}
+	var err error
+	if p.found, err = term.GetState(int(p.its.Fd())); err != nil {
 		t.Fatal(err)
 	}
 	p.Env = append(append(p.Env, "PAGER="), env...)
-	p.Stdin, p.Stdout, p.Stderr = its, its, its
+	p.Stdin, p.Stdout, p.Stderr = p.its, p.its, p.its
 	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go func() { // ends with the terminal
-		defer close(p.text)
-		b := make([]byte, 4096)
-		for {
-			n, err := ours.Read(b)
-			if n > 0 {
-				p.text <- string(b[:n])
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
 	return p
-}
-
-// closable is a file that can be closed while it is read: pty leaves one that cannot.
-func closable(t testing.TB, f *os.File) *os.File {
-	t.Helper()
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err == nil {
-		err = syscall.SetNonblock(fd, true)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return os.NewFile(uintptr(fd), "terminal")
 }
 
 // types types what it is given, at once.
@@ -118,13 +80,10 @@ func (p *person) ends(want int) {
 	if !reflect.DeepEqual(now, p.found) {
 		p.t.Errorf("the terminal is left as %+v, was %+v", now, p.found)
 	}
-	for {
-		select {
-		case text := <-p.text:
-			p.screen.write(text)
-		case <-time.After(10 * time.Millisecond): // what it has written is here, if it was written
-			return
-		}
+	p.its.Close() // the last of it: what is written is read, and then there is no more
+	for text := range p.text {
+		p.screen.write(text)
+		p.raw.WriteString(text)
 	}
 }
 
