@@ -19,14 +19,14 @@ import (
 // service is a shared shell without a terminal.
 type service struct {
 	*exec.Cmd
-	t    *testing.T
+	t    testing.TB
 	db   string
 	addr string
 	log  *bufio.Reader
 }
 
 // serve starts a shared shell of the store at db.
-func serve(t *testing.T, db string, args ...string) *service {
+func serve(t testing.TB, db string, args ...string) *service {
 	t.Helper()
 	s := &service{t: t, db: db, Cmd: relaybench(t, append([]string{"-db", db, "-listen", "127.0.0.1:0"}, args...)...)}
 	stderr, err := s.StderrPipe()

@@ -17,7 +17,7 @@ const module = "relaybench"
 var imports = map[string][]string{
 	".":     {"shell", "harness/standin", "harness/blaster", "harness/relay"},
 	"shell": {"commands"},
-	"commands": {"commands/line", "commands/table", "store", "envelope", "upstream",
+	"commands": {"commands/line", "commands/table", "store", "store/stats", "envelope", "upstream",
 		"harness", "harness/relay", "harness/builds", "harness/host", "harness/perf", "harness/plan", "harness/result", "harness/variable"},
 	"commands/line":    {},
 	"commands/table":   {},

@@ -77,7 +77,7 @@ func (r *report) marked(name string) bool {
 }
 
 // last is the last report of a store.
-func last(t *testing.T, db string) report {
+func last(t testing.TB, db string) report {
 	t.Helper()
 	out, err := relaybench(t, "-db", db, "-json", "-c", "show last").Output()
 	if err != nil {
