@@ -62,7 +62,7 @@ func commandTable() []command {
 	}
 	group("run", testCommand, searchCommand, explainCommand(), relayUseCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
-	group("reports", reportsCommand, showCommand, collateCommand, diffCommand, deleteCommand)
+	group("reports", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, deleteCommand)
 	group("store", dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dbImportCommand, dumpCommand)
 	group("shell", defineCommand(), setCommand, nameCommand, historyCommand, helpCommand(), quitCommand("quit"), quitCommand("exit"))
 	return all
