@@ -16,7 +16,7 @@ import (
 )
 
 // dumpKnobs are the knobs of test that shape what is sent, by name.
-var dumpKnobs = []string{"mix", "projects", "zipf", "seed", "frames", "spans", "filtered"}
+var dumpKnobs = []string{"mix", "projects", "zipf", "seed", "frames", "spans", "filtered", "user-agents"}
 
 const defaultDump, maxDump = 100, 100_000
 
@@ -36,6 +36,10 @@ are named by number and kind. FOLDER is made, or must be empty: nothing is writt
 			if *n < 1 || *n > maxDump {
 				return Fine, usageError(fmt.Errorf("-n %d is not between 1 and %d", *n, maxDump), "")
 			}
+			// A plan that sends its pool once.
+			for name, text := range map[string]string{"pool": strconv.Itoa(*n), "rate": strconv.Itoa(*n), "duration": "1s"} {
+				typed.Knobs[name] = []string{text}
+			}
 			plans, err := plan.Expand(*typed)
 			if err != nil {
 				return Fine, usageError(err, "")
@@ -43,7 +47,7 @@ are named by number and kind. FOLDER is made, or must be empty: nothing is writt
 			if len(plans) > 1 {
 				return Fine, usageError(errors.New("a list makes several pools"), "give each a folder of its own")
 			}
-			pool, err := dumped(plans[0], *n)
+			pool, err := dumped(plans[0])
 			if err != nil {
 				return Fine, err
 			}
@@ -63,13 +67,13 @@ are named by number and kind. FOLDER is made, or must be empty: nothing is writt
 	},
 }
 
-// dumped is a pool of n envelopes.
-func dumped(p plan.Plan, n int) (*envelope.Pool, error) {
-	p.Pool = n
+// dumped is the pool of a plan, not raised.
+func dumped(p plan.Plan) (*envelope.Pool, error) {
 	config, err := p.PoolConfig(nil, time.Now())
 	if err != nil {
 		return nil, err
 	}
+	config.Size = p.Pool
 	pool, err := envelope.NewPool(config)
 	if err != nil {
 		return nil, usageError(err, "")

@@ -196,6 +196,9 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 	if q.rounds > 1 {
 		line("%d rounds, forth and back", q.rounds)
 	}
+	for _, raised := range raisedPools(q.cells) {
+		line("the pool of %s user agents is raised to as many envelopes", count(raised))
+	}
 	if q.resumed {
 		line("%s", q.leftOut())
 	}
@@ -203,6 +206,16 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 		line("fails if %s", table.Clean(t.text))
 	}
 	return b.String() + "\n"
+}
+
+// raisedPools are the sizes of pools that are raised to the number of user agents, each once.
+func raisedPools(plans []plan.Plan) (sizes []int) {
+	for _, p := range plans {
+		if n := p.PoolSize(); n > p.Pool && !slices.Contains(sizes, n) {
+			sizes = append(sizes, n)
+		}
+	}
+	return sizes
 }
 
 // table is the turns of a series, a row each, at most so many; 0: all.
@@ -247,7 +260,7 @@ func warmUps(ctx context.Context, plans []plan.Plan) ([]int, error) {
 		n, ok := known[k]
 		if !ok {
 			small := p
-			small.Frames, small.SpansMin, small.SpansMax, small.Pool = 1, 1, 1, min(p.Pool, few)
+			small.Frames, small.SpansMin, small.SpansMax, small.Pool, small.Agents = 1, 1, 1, min(p.Pool, few), 0
 			var err error
 			if n, err = harness.WarmUps(small); err != nil { // as where the mix needs a larger one
 				n, err = harness.WarmUps(p)

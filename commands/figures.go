@@ -92,6 +92,9 @@ func finePrint(r *store.Report) []string {
 		add("%s shared %d CPUs, not pinned", who, res.Harness.CPUs)
 	}
 	add("synthetic payloads (version %d), %s envelopes in turn", res.Pool.Payload, count(res.Pool.Envelopes))
+	if res.Pool.AgentsSent > 0 {
+		add("%s different user agents were sent", count(res.Pool.AgentsSent))
+	}
 	if e := r.Plan["encoding"]; e != "" && e != envelope.Identity {
 		add("bodies in %s: ids in payloads come again after %s sends, stamps and event ids never", e, count(res.Pool.Envelopes))
 	}

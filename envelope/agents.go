@@ -92,21 +92,41 @@ var filteredAgents = []string{
 	"Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)",
 }
 
-// UserAgents is how many user agents the built-in set has: the most that
-// [Shape.UserAgents] may be.
+// UserAgents is how many user agents the built-in set has.
 func UserAgents() int { return len(agents) }
 
-// pickAgent is the user agent of envelope n of a kind: the first distinct of
-// the built-in ones in turn (0: all of them), or one that is filtered.
-func pickAgent(n, distinct int, filtered bool) string {
-	set := agents
-	if distinct > 0 {
-		set = agents[:distinct]
+// agentsZipf is the exponent of the user agents' popularity.
+const agentsZipf = 1
+
+// picker picks the user agents of a pool's envelopes.
+type picker struct {
+	shape  Shape
+	seed   uint64
+	zipf   alias
+	number uint64 // of the next envelope in the pool
+}
+
+func newPicker(c *PoolConfig) *picker {
+	p := &picker{shape: c.Shape, seed: c.Seed}
+	if n := c.Shape.UserAgents; n > 0 {
+		p.zipf = newZipf(n, agentsZipf)
 	}
-	if filtered {
-		set = filteredAgents
+	return p
+}
+
+// pick is the user agent of the next envelope, which is number n of its kind.
+func (p *picker) pick(n int, filtered bool) string {
+	number := p.number
+	p.number++
+	switch {
+	case filtered:
+		return filteredAgents[n%len(filteredAgents)]
+	case p.shape.Unique:
+		return agentNumber(int(number))
+	case p.shape.UserAgents > 0:
+		return agentNumber(p.zipf.of(draw(p.seed, saltAgent, number)))
 	}
-	return set[n%len(set)]
+	return agents[n%len(agents)]
 }
 
 // browser tells a browser's user agent from that of an HTTP client or a phone's SDK.

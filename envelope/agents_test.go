@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -94,15 +95,61 @@ func TestFilteredShare(t *testing.T) {
 	}
 }
 
+// By default the built-in ones take turns; a number is drawn from by Zipf; or each envelope has its own.
 func TestDistinctAgents(t *testing.T) {
-	for _, want := range []int{1, 5, UserAgents()} {
-		p := testPool(t, "errors=1,sessions=1", 2*UserAgents(), Shape{UserAgents: want})
-		seen := map[string]bool{}
-		for seq := range uint64(2 * UserAgents()) {
-			seen[string(p.UserAgent(seq))] = true
+	const size = 2000
+	for _, c := range []struct {
+		shape       Shape
+		least, most int // distinct ones
+		first       int // envelopes that have the first one, about
+	}{
+		{Shape{}, UserAgents(), UserAgents(), size / UserAgents()},
+		{Shape{UserAgents: 1}, 1, 1, size},
+		{Shape{UserAgents: 5}, 5, 5, size * 60 / 137},
+		{Shape{UserAgents: size}, size / 5, size / 2, size * 10 / 82},
+		{Shape{Unique: true}, size, size, 1},
+	} {
+		p := testPool(t, "errors=1,sessions=1", size, c.shape)
+		seen := map[string]int{}
+		for seq := range uint64(size) {
+			seen[string(p.UserAgent(seq))]++
 		}
-		if got := len(seen); got != want {
-			t.Errorf("%d user agents, want %d", got, want)
+		if got := len(seen); got < c.least || got > c.most {
+			t.Errorf("%+v: %d user agents, want %d to %d", c.shape, got, c.least, c.most)
+		}
+		if got := seen[agents[0]]; got < c.first*8/10 || got > c.first*12/10+1 {
+			t.Errorf("%+v: the first one %d times, want about %d", c.shape, got, c.first)
+		}
+	}
+}
+
+// No two are equal, none is filtered, and all are values of a header.
+func TestAgentNumbers(t *testing.T) {
+	for _, c := range clients {
+		if c.count < MaxAgents/len(clients) || c.count%scatter == 0 {
+			t.Errorf("%s: %d user agents", c.format, c.count)
+		}
+	}
+	const n = 100_000
+	seen := make(map[string]bool, n)
+	for i := range n {
+		agent := agentNumber(i)
+		if seen[agent] {
+			t.Fatalf("number %d comes again: %s", i, agent)
+		}
+		seen[agent] = true
+		if i%97 == 0 && (crawlers.MatchString(agent) || legacy(agent)) {
+			t.Errorf("Relay would drop %q", agent)
+		}
+		for _, c := range []byte(agent) {
+			if c < ' ' || c > '~' || c == '_' && strings.Contains(agent, "Android") {
+				t.Fatalf("%q is no user agent", agent)
+			}
+		}
+	}
+	for i := range len(clients) {
+		if agent := agentNumber(MaxAgents - 1 - i); seen[agent] {
+			t.Errorf("one of the last comes again: %s", agent)
 		}
 	}
 }

@@ -20,7 +20,8 @@ type Shape struct {
 	Frames     int // of each stack of an error, which has two
 	SpansMin   int // of a transaction, which has a number drawn between the two
 	SpansMax   int
-	UserAgents int     // distinct user agents, at most the built-in set's size in this version; 0: all of it
+	UserAgents int     // user agents that each envelope's is drawn from by Zipf, at most [MaxAgents]; 0: the built-in ones take turns
+	Unique     bool    // each envelope of the pool has a user agent of its own
 	Filtered   float64 // share, 0 to 1, of envelopes whose user agent Relay's default filters drop
 }
 
@@ -70,6 +71,7 @@ const (
 	saltProject = 1 + iota
 	saltOrder
 	saltMaker
+	saltAgent
 	saltID   = 1 << 16
 	saltWarm = 1 << 32
 )
@@ -87,8 +89,12 @@ func (c *PoolConfig) check() error {
 		return fmt.Errorf("zipf exponent %v", c.Zipf)
 	case s.Frames < 0 || s.SpansMin < 0 || s.SpansMax < s.SpansMin:
 		return fmt.Errorf("shape of %d frames and %d to %d spans", s.Frames, s.SpansMin, s.SpansMax)
-	case s.UserAgents < 0 || s.UserAgents > len(agents):
-		return fmt.Errorf("%d user agents: 1 to %d", s.UserAgents, len(agents))
+	case s.UserAgents < 0 || s.UserAgents > MaxAgents:
+		return fmt.Errorf("%d user agents: 1 to %d", s.UserAgents, MaxAgents)
+	case s.Unique && c.Size > MaxAgents:
+		return fmt.Errorf("%d envelopes, and %d different user agents", c.Size, MaxAgents)
+	case s.Unique && s.Filtered > 0:
+		return errors.New("user agents that are filtered are few: not each envelope has one of its own")
 	case !(s.Filtered >= 0 && s.Filtered <= 1):
 		return fmt.Errorf("filtered share %v: 0 to 1", s.Filtered)
 	}
@@ -127,9 +133,10 @@ func NewPool(c PoolConfig) (*Pool, error) {
 		portions[i] = float64(n)
 	}
 	filtered := shares(int(math.Round(float64(c.Size)*c.Shape.Filtered)), portions)
+	agents := newPicker(&c)
 	for i := range p.kinds {
 		for n := range counts[i] {
-			e, err := makeEntry(&c, &p.kinds[i], n, n < filtered[i])
+			e, err := makeEntry(&c, &p.kinds[i], n, agents.pick(n, n < filtered[i]))
 			if err != nil {
 				return nil, fmt.Errorf("pool: %s: %w", p.kinds[i].Name, err)
 			}
@@ -140,7 +147,7 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	order := rand.New(rand.NewPCG(c.Seed, saltOrder))
 	order.Shuffle(len(p.entries), func(i, j int) { p.entries[i], p.entries[j] = p.entries[j], p.entries[i] })
 	for i := range c.Kinds {
-		e, err := makeEntry(&c, &c.Kinds[i], 0, false)
+		e, err := makeEntry(&c, &c.Kinds[i], 0, agentNumber(0))
 		if err != nil {
 			return nil, fmt.Errorf("pool: %s: %w", c.Kinds[i].Name, err)
 		}
@@ -152,12 +159,11 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	return p, nil
 }
 
-// makeEntry makes envelope n of a kind and checks what its Make made.
-func makeEntry(c *PoolConfig, k *Kind, n int, filtered bool) (*entry, error) {
+// makeEntry makes envelope n of a kind, sent by an agent, and checks what its Make made.
+func makeEntry(c *PoolConfig, k *Kind, n int, agent string) (*entry, error) {
 	name := fnv.New64a()
 	name.Write([]byte(k.Name))
 	random := rand.New(rand.NewPCG(draw(c.Seed, saltMaker, name.Sum64()), uint64(n)))
-	agent := pickAgent(n, c.Shape.UserAgents, filtered)
 	m := &Maker{Rand: random, N: n, Shape: c.Shape, Epoch: c.Epoch, Agent: agent, kind: k.Name}
 	m.choose()
 	if err := k.Make(m); err != nil {
@@ -222,6 +228,9 @@ func (e *entry) fill(dst []byte, s Stamp, salt, seed uint64, project int, sentAt
 func (p *Pool) Kinds() []Kind { return p.kinds }
 
 func (p *Pool) entry(seq uint64) *entry { return &p.entries[seq%uint64(len(p.entries))] }
+
+// Len is how many envelopes the pool has.
+func (p *Pool) Len() int { return len(p.entries) }
 
 // Kind is the index of the kind of send seq.
 func (p *Pool) Kind(seq uint64) int { return p.entry(seq).kind }

@@ -104,7 +104,9 @@ func TestNewPoolErrors(t *testing.T) {
 		{"zipf", func(c *PoolConfig) { c.Zipf = math.NaN() }, "pool: zipf exponent NaN"},
 		{"frames", func(c *PoolConfig) { c.Shape.Frames = -1 }, "pool: shape of -1 frames and 0 to 0 spans"},
 		{"spans", func(c *PoolConfig) { c.Shape.SpansMin = 2 }, "pool: shape of 0 frames and 2 to 0 spans"},
-		{"agents", func(c *PoolConfig) { c.Shape.UserAgents = 1000 }, fmt.Sprintf("pool: 1000 user agents: 1 to %d", UserAgents())},
+		{"agents", func(c *PoolConfig) { c.Shape.UserAgents = MaxAgents + 1 }, "pool: 1000001 user agents: 1 to 1000000"},
+		{"unique", func(c *PoolConfig) { c.Shape.Unique, c.Size = true, MaxAgents+1 }, "pool: 1000001 envelopes, and 1000000 different user agents"},
+		{"unique and filtered", func(c *PoolConfig) { c.Shape.Unique, c.Shape.Filtered = true, 0.1 }, "pool: user agents that are filtered are few: not each envelope has one of its own"},
 		{"filtered", func(c *PoolConfig) { c.Shape.Filtered = 1.5 }, "pool: filtered share 1.5: 0 to 1"},
 	} {
 		config := good

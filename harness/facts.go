@@ -14,14 +14,31 @@ const outcomeClient = 5
 
 // poolFacts is what was sent from.
 func (x *run) poolFacts() result.Pool {
-	f := result.Pool{Payload: envelope.PayloadVersion, Envelopes: x.plan.Pool, WarmUps: x.res.Pool.WarmUps}
-	agents := map[string]bool{}
+	f := result.Pool{Payload: envelope.PayloadVersion, Envelopes: x.pool.Len(), WarmUps: x.res.Pool.WarmUps}
+	agents, sent := map[string]bool{}, map[string]bool{}
 	for i := range uint64(f.Envelopes) {
 		f.Bytes += uint64(x.pool.Size(i))
-		agents[string(x.pool.UserAgent(i))] = true
+		agent := string(x.pool.UserAgent(i))
+		agents[agent] = true
+		if x.sent(i) {
+			sent[agent] = true
+		}
 	}
-	f.Agents = len(agents)
+	f.Agents, f.AgentsSent = len(agents), len(sent)
 	return f
+}
+
+// sent says that envelope i of the pool was sent, at least once.
+func (x *run) sent(i uint64) bool {
+	if x.tally == nil {
+		return false
+	}
+	for seq := i; seq < x.tally.Due; seq += uint64(x.pool.Len()) {
+		if x.tally.Log.Answer(seq).Sent() {
+			return true
+		}
+	}
+	return false
 }
 
 // upstreamFacts is what the upstream counted, the warm-up's share taken off.

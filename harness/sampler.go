@@ -219,7 +219,7 @@ func (s *sampler) take(self int, selfCPU int64, perSend map[int]float64, drainin
 // meanElements is the mean number of elements of a send, by category of its kind.
 func (x *run) meanElements() map[int]float64 {
 	sum, n := map[int]float64{}, map[int]float64{}
-	for i := range uint64(x.plan.Pool) {
+	for i := range uint64(x.pool.Len()) {
 		c := x.kinds[x.index[x.pool.Kind(i)]].Category
 		sum[c] += float64(x.pool.Elements(i))
 		n[c]++

@@ -74,6 +74,57 @@ func encodings() (names []string) {
 	return names
 }
 
+// Words for user agents, beside a number.
+const (
+	builtinAgents = "builtin"
+	uniqueAgents  = "unique"
+)
+
+// agentsType is a number of user agents, or one of the words; the words stand before and after all numbers.
+var agentsType = variable.New("user agents", func(s string) (string, error) {
+	n, err := parseAgents(s)
+	if err != nil {
+		return "", err
+	}
+	return formatAgents(n), nil
+}, func(a, b string) int {
+	order := func(s string) int {
+		n, _ := parseAgents(s)
+		if n == UniqueAgents {
+			return math.MaxInt
+		}
+		return n
+	}
+	return cmp.Compare(order(a), order(b))
+}, false)
+
+func parseAgents(s string) (int, error) {
+	switch s {
+	case builtinAgents:
+		return 0, nil
+	case uniqueAgents:
+		return UniqueAgents, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number of user agents, nor %s or %s", s, builtinAgents, uniqueAgents)
+	}
+	if n < 1 || n > envelope.MaxAgents {
+		return 0, fmt.Errorf("%d is not between 1 and %d user agents", n, envelope.MaxAgents)
+	}
+	return n, nil
+}
+
+func formatAgents(n int) string {
+	switch n {
+	case 0:
+		return builtinAgents
+	case UniqueAgents:
+		return uniqueAgents
+	}
+	return strconv.Itoa(n)
+}
+
 // connections is "32", or "4x32": four sender processes of 32.
 var connections = variable.New("connections", func(s string) (string, error) {
 	g, n, err := parseConnections(s)
@@ -214,6 +265,10 @@ func knobs() []Knob {
 
 	get, set = floatKnob(func(p *Plan) *float64 { return &p.Filtered })
 	add(Knob{Name: "filtered", Help: "share of envelopes, 0 to 1, whose user agent Relay's inbound filters drop", Default: "0", Type: variable.Float(0, 1)}, get, set)
+
+	add(Knob{Name: "user-agents", Help: fmt.Sprintf("%s: the %d built-in ones in turn; N: drawn from N by Zipf, by a pool of N envelopes or more; %s: another one in each send, for which the pool must be as large", builtinAgents, envelope.UserAgents(), uniqueAgents),
+		Default: builtinAgents, Then: builtinAgents, Type: agentsType, Offers: []string{uniqueAgents}},
+		func(p *Plan) string { return formatAgents(p.Agents) }, func(p *Plan, s string) (err error) { p.Agents, err = parseAgents(s); return err })
 
 	get, set = textKnob(func(p *Plan) *string { return &p.Encoding })
 	add(Knob{Name: "encoding", Help: "content encoding of what is sent to the relay, made before the load: " + strings.Join(encodings(), ", "),

@@ -6,8 +6,10 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +34,7 @@ type Plan struct {
 	SpansMin    int
 	SpansMax    int
 	Filtered    float64
+	Agents      int    // user agents to draw from; 0: the built-in ones in turn; UniqueAgents
 	Encoding    string // of bodies, a name of envelope.Encodings
 	Timeout     time.Duration
 	Drain       time.Duration
@@ -64,8 +67,19 @@ func (p Plan) Flat() bool { return p.Rate == 0 }
 
 // Shape is the shape of the plan's payloads.
 func (p Plan) Shape() envelope.Shape {
-	return envelope.Shape{Frames: p.Frames, SpansMin: p.SpansMin, SpansMax: p.SpansMax, Filtered: p.Filtered}
+	s := envelope.Shape{Frames: p.Frames, SpansMin: p.SpansMin, SpansMax: p.SpansMax, Filtered: p.Filtered, UserAgents: p.Agents}
+	if p.Agents == UniqueAgents {
+		s.UserAgents, s.Unique = 0, true
+	}
+	return s
 }
+
+// UniqueAgents is [Plan.Agents] of a plan in which each send has a user agent of its own.
+const UniqueAgents = -1
+
+// PoolSize is how many envelopes the plan's pool has: it is raised to the
+// number of user agents, so that each of them may be in it.
+func (p Plan) PoolSize() int { return max(p.Pool, p.Agents) }
 
 // PoolConfig is what the plan's pool is built from, for a run that starts at
 // epoch; kinds are the table that its mix is of, nil for [envelope.Kinds].
@@ -75,7 +89,7 @@ func (p Plan) PoolConfig(kinds []envelope.Kind, epoch time.Time) (envelope.PoolC
 		table = envelope.Kinds
 	}
 	mix, err := envelope.ParseMix(table, p.Mix)
-	return envelope.PoolConfig{Kinds: kinds, Mix: mix, Seed: p.Seed, Size: p.Pool, Projects: p.Projects, Zipf: p.Zipf,
+	return envelope.PoolConfig{Kinds: kinds, Mix: mix, Seed: p.Seed, Size: p.PoolSize(), Projects: p.Projects, Zipf: p.Zipf,
 		Shape: p.Shape(), Epoch: epoch, Encoding: p.Encoding}, err
 }
 
@@ -103,12 +117,35 @@ func (p Plan) Check() error {
 	if p.Pool < 1 {
 		return fmt.Errorf("pool of %d envelopes is empty", p.Pool)
 	}
+	if err := p.checkAgents(); err != nil {
+		return err
+	}
 	for i, s := range p.Settings {
 		for _, o := range p.Settings[:i] {
 			if o.Key == s.Key {
 				return fmt.Errorf("-E %s is set twice", s.Key)
 			}
 		}
+	}
+	return nil
+}
+
+// checkAgents says why not each send can have a user agent of its own, where that is asked for.
+func (p Plan) checkAgents() error {
+	if p.Agents != UniqueAgents {
+		return nil
+	}
+	burst := float64(max(p.Burst, 1))
+	sends := math.Ceil(p.Rate*p.Duration.Seconds()/burst) * burst
+	switch {
+	case p.Flat():
+		return errors.New("user-agents unique: flat out it is not known how many sends there are; give a rate")
+	case p.Filtered > 0:
+		return errors.New("user-agents unique and filtered exclude each other: user agents that are filtered are few")
+	case sends > envelope.MaxAgents:
+		return fmt.Errorf("user-agents unique: %.0f sends are more than the %d different ones that there are", sends, envelope.MaxAgents)
+	case float64(p.Pool) < sends:
+		return fmt.Errorf("user-agents unique: a pool of %d would send them again: %.0f sends take --pool %.0f", p.Pool, sends, sends)
 	}
 	return nil
 }

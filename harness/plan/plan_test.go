@@ -102,7 +102,7 @@ func TestKnobsAreApart(t *testing.T) {
 
 // others are values that are no defaults, in their canonical form.
 var others = map[string]string{"reconnect-every": "3", "burst": "50", "upstream-latency": "100ms", "duration": "1m30s", "rate": "max", "mix": "errors", "connections": "4x32", "projects": "7", "zipf": "1.5", "pool": "9",
-	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "timeout": "500ms", "drain": "1h", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
+	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "user-agents": "unique", "timeout": "500ms", "drain": "1h", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
 
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -114,6 +114,13 @@ func TestCheck(t *testing.T) {
 		{func(p *Plan) { p.Rate, p.Duration = 2e6, 1000*time.Second }, ""},
 		{func(p *Plan) { p.Rate, p.Duration = 0, 24*time.Hour }, ""},
 		{func(p *Plan) { p.Processes, p.Connections = 64, 20_000 }, "1280000 connections are more than 20000"},
+		{func(p *Plan) { p.Agents = UniqueAgents }, "user-agents unique: a pool of 1000 would send them again: 2000 sends take --pool 2000"},
+		{func(p *Plan) { p.Agents, p.Pool = UniqueAgents, 2000 }, ""},
+		{func(p *Plan) { p.Agents, p.Pool, p.Rate = UniqueAgents, 2000, 0 }, "user-agents unique: flat out it is not known"},
+		{func(p *Plan) { p.Agents, p.Pool, p.Filtered = UniqueAgents, 2000, 0.1 }, "user-agents unique and filtered exclude each other"},
+		{func(p *Plan) { p.Agents, p.Rate = UniqueAgents, 1e6 }, "10000000 sends are more than the 1000000 different ones"},
+		{func(p *Plan) { p.Agents = 5000 }, ""},
+		{func(p *Plan) { p.Agents, p.Pool, p.Burst = UniqueAgents, 2000, 300 }, "2100 sends take --pool 2100"},
 		{func(p *Plan) { p.Pool = 0 }, "pool of 0 envelopes is empty"},
 		{func(p *Plan) { p.Rate, p.Burst = 0, 50 }, "a burst of 50 at rate max: a closed loop has no schedule"},
 		{func(p *Plan) { p.Rate, p.Burst, p.Duration = 200, 500, 2*time.Second }, "a burst of 500 at 200/s comes every 2.5s: a load of 2s is shorter"},
@@ -167,7 +174,7 @@ func TestRecordRoundTrip(t *testing.T) {
 func randomPlan(rnd *rand.Rand) Plan {
 	p := Plan{Duration: time.Duration(1e6 + rnd.Int64N(8e13)), Mix: []string{"mixed", "errors", "errors=3,logs=1"}[rnd.IntN(3)],
 		Connections: 1 + rnd.IntN(300), Processes: 1 + rnd.IntN(64), Reconnect: rnd.IntN(100), Burst: 1 + rnd.IntN(100), Latency: time.Duration(rnd.Int64N(6e10)), Projects: 1 + rnd.IntN(1000), Zipf: 10 * rnd.Float64(), Pool: 1 + rnd.IntN(1000),
-		Seed: rnd.Uint64() >> 1, Frames: 1 + rnd.IntN(250), SpansMin: rnd.IntN(100), Filtered: rnd.Float64(), Encoding: []string{"identity", "gzip", "zstd"}[rnd.IntN(3)],
+		Seed: rnd.Uint64() >> 1, Frames: 1 + rnd.IntN(250), SpansMin: rnd.IntN(100), Filtered: rnd.Float64(), Encoding: []string{"identity", "gzip", "zstd"}[rnd.IntN(3)], Agents: []int{0, UniqueAgents, 1, 5000}[rnd.IntN(4)],
 		Timeout: time.Duration(1e6 + rnd.Int64N(3e12)), Drain: time.Duration(1e8 + rnd.Int64N(3e12)), Config: "default", Label: strconv.FormatUint(rnd.Uint64(), 36)}
 	if rnd.IntN(2) == 0 {
 		p.Rate = 0.001 + 1e6*rnd.Float64()

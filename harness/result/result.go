@@ -159,7 +159,9 @@ type Pool struct {
 	Envelopes int    `json:"envelopes"`
 	Bytes     uint64 `json:"bytes"`
 	Agents    int    `json:"agents"` // distinct user agents in it
-	WarmUps   int    `json:"warm_ups"`
+	// AgentsSent is how many of them were sent; 0 also in reports of before it was counted.
+	AgentsSent int `json:"agents_sent,omitempty"`
+	WarmUps    int `json:"warm_ups"`
 }
 
 // Sample is taken once a second during the load and the drain. Counts are since load start.
