@@ -41,6 +41,7 @@ type command struct {
 	store    bool     // needs the store
 	table    bool     // prints what --json, --csv and --markdown can have too
 	line     bool     // its arguments are a line: flags after the first are that line's
+	inner    string   // of one that takes a line: the command that its line begins with, before which its own flags and arguments stand
 	rest     bool     // its last argument is the rest of the line as it was typed, to its end: it stands first in its line
 	// setup binds the command's flags and gives what does it. It is called
 	// afresh for each line, so that no flag survives its line.
@@ -60,7 +61,7 @@ func commandTable() []command {
 			all = append(all, c)
 		}
 	}
-	group("run", testCommand, searchCommand, explainCommand(), relayUseCommand)
+	group("run", testCommand, abCommand, searchCommand, noiseCommand, costCommand, explainCommand(), relayUseCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
 	group("reports", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, deleteCommand)
 	group("store", dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dbImportCommand, dumpCommand)
@@ -81,10 +82,13 @@ func (c *command) brief() string {
 func (c *command) usage() string {
 	parts := []string{c.name}
 	flags := c.flags(nil).HasFlags()
-	if flags && c.line {
+	if flags && c.line && c.inner == "" {
 		parts = append(parts, "[flags]")
 	}
-	for _, a := range c.args {
+	for i, a := range c.args {
+		if flags && c.inner != "" && i == len(c.args)-1 {
+			parts = append(parts, "[flags]")
+		}
 		parts = append(parts, a.usage())
 	}
 	if flags && !c.line {
@@ -118,7 +122,7 @@ func (c *command) bind(s *Session) (*pflag.FlagSet, work) {
 	fs := pflag.NewFlagSet(c.name, pflag.ContinueOnError)
 	fs.SortFlags = false
 	fs.Usage = func() {} // --help is a help of ours
-	fs.SetInterspersed(!c.line)
+	fs.SetInterspersed(!c.line || c.inner != "")
 	var do work
 	if c.queue == nil {
 		do = c.setup(s, fs)
@@ -128,6 +132,9 @@ func (c *command) bind(s *Session) (*pflag.FlagSet, work) {
 			t, err := prepared(ctx, args)
 			if err != nil {
 				return Fine, err
+			}
+			if t.now != nil {
+				return t.now()
 			}
 			return s.enqueue(ctx, c, t)
 		}

@@ -65,11 +65,14 @@ func (s *Session) candidates(words []string, typed string, depth int) []string {
 		return s.names(words)
 	}
 	flags, _ := c.bind(s)
+	if at := c.innerAt(flags, rest); at < len(rest) {
+		return s.candidates(rest[at:], typed, depth+1)
+	}
 	var args []string
 	for i := 0; i < len(rest); i++ {
 		w := rest[i]
 		if !strings.HasPrefix(w, "-") || w == "-" {
-			if args = append(args, w); c.line {
+			if args = append(args, w); c.line && c.inner == "" {
 				args = append(args, rest[i+1:]...)
 				break
 			}
@@ -83,7 +86,7 @@ func (s *Session) candidates(words []string, typed string, depth int) []string {
 			return s.flagValues(f, typed)
 		}
 	}
-	if c.line {
+	if c.line && c.inner == "" {
 		return s.lineCandidates(c, flags, args, typed, depth)
 	}
 	if strings.HasPrefix(typed, "-") {

@@ -20,6 +20,8 @@ type contest struct {
 	turns   []turn // whose cells are the numbers of sides
 	metric  *store.Metric
 	done    int    // turns of which there is a report
+	cold    bool   // without the runs that are discarded
+	force   bool   // also where the metric has no value in those
 	closing string // the line that judges what there is, for an error that ends it
 }
 
@@ -44,12 +46,15 @@ func (c *contest) run(ctx context.Context, s *Session) error {
 	}
 	took := beside.took
 	for i, d := range c.sides {
-		if err := s.say("warm-up run of %s, not saved\n", d.name); err != nil {
+		if c.cold {
+			break
+		}
+		if err := s.live("warm-up run of %s, not saved\n", d.name); err != nil {
 			return err
 		}
 		begun := time.Now()
 		if err := c.warmUp(ctx, s, i, took); err != nil {
-			return hinted(err, "it was the warm-up run of "+d.name+": no run was saved")
+			return hinted(fmt.Errorf("warm-up run of %s: %w", d.name, err), "no run was saved")
 		}
 		took = max(0, time.Since(begun)-d.plan.Duration)
 	}
@@ -74,11 +79,28 @@ func (c *contest) run(ctx context.Context, s *Session) error {
 			return c.ended(err)
 		}
 		took = max(0, time.Since(begun)-d.plan.Duration)
-		if err := s.say("run %d of %d, %s: %s\n", i+1, len(c.turns), d.name, c.told(d, report)); err != nil {
+		if err := s.live("run %d of %d, %s: %s\n", i+1, len(c.turns), d.name, c.told(d, report)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// live says how something goes that takes long: to a person, and for programs and pages beside what is printed.
+func (s *Session) live(format string, args ...any) error {
+	if s.format == Text {
+		return s.printf(format, args...)
+	}
+	s.note(format, args...)
+	return nil
+}
+
+// gap is what stands before a new part of what is said.
+func (s *Session) gap() string {
+	if s.format == Text {
+		return "\n"
+	}
+	return ""
 }
 
 // metricDB is the store of the runs.
@@ -92,11 +114,22 @@ func (c *contest) warmUp(ctx context.Context, s *Session, number int, beside tim
 	d := c.sides[number]
 	where := c.at(s, turn{cell: number}, len(c.turns)+len(c.sides)-number, beside)
 	report, err := d.observe(ctx, d.plan, where, nil)
-	if err != nil && report.Result != nil {
+	switch {
+	case err != nil && report.Result != nil:
 		return s.runError(err, report)
+	case err != nil:
+		return err
 	}
-	return err
+	if _, ok := c.metric.Of(report); !ok && !c.force {
+		return noValueError{c.metric.Name}
+	}
+	return nil
 }
+
+// noValueError says that a metric is unknown in a run that is not kept, as it would be in all others.
+type noValueError struct{ metric string }
+
+func (e noValueError) Error() string { return e.metric + " has no value" }
 
 // at is the place of a turn, from which on so many runs are to be made that each take beside their load so long.
 func (c *contest) at(s *Session, t turn, runs int, beside time.Duration) place {
@@ -104,7 +137,11 @@ func (c *contest) at(s *Session, t turn, runs int, beside time.Duration) place {
 	left := time.Duration(runs) * (d.plan.Duration + beside)
 	s.expect(left)
 	ends := time.Now().Add(left)
-	return place{of: len(c.turns), side: d.name, soFar: c.medians(), left: func() time.Duration { return time.Until(ends) }}
+	where := place{of: len(c.turns), side: d.name, left: func() time.Duration { return time.Until(ends) }}
+	if len(c.sides) == 2 {
+		where.soFar = c.medians()
+	}
+	return where
 }
 
 // told is what a run's report says of the metric, and the medians with it.
@@ -121,7 +158,11 @@ func (c *contest) told(d *side, r *store.Report) string {
 		d.values = append(d.values, v)
 		said += quantity(v, c.metric.Unit)
 	}
-	if m := c.medians(); m != "" && c.done > 1 {
+	if len(c.sides) > 2 { // one line has no room for all of them
+		if n := len(d.values); n > 1 {
+			said += fmt.Sprintf("; median of %d: %s", n, quantity(stats.Summarize(d.values).Median, c.metric.Unit))
+		}
+	} else if m := c.medians(); m != "" && c.done > 1 {
 		said += "; medians " + m
 	}
 	return said
@@ -142,6 +183,9 @@ func (c *contest) medians() string {
 func (c *contest) ended(err error) error {
 	if c.done == 0 {
 		return hinted(err, "no run was saved")
+	}
+	if c.done == len(c.turns) {
+		return hinted(err, "all runs are saved: reports series="+c.id)
 	}
 	hint := fmt.Sprintf("%d of %d runs were made and are saved: reports series=%s", c.done, len(c.turns), c.id)
 	if c.closing != "" {

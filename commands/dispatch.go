@@ -177,7 +177,8 @@ func lookup(table []command, words []string, more ...string) (*command, []string
 // parse reads a command's flags and arguments, and gives what does it.
 func (s *Session) parse(c *command, words []string) (work, []string, error) {
 	fs, do := c.bind(s)
-	err := fs.Parse(secondDashes(fs, words, c.line))
+	own := words[:c.innerAt(fs, words)]
+	err := fs.Parse(secondDashes(fs, own, c.line && c.inner == ""))
 	if errors.Is(err, pflag.ErrHelp) {
 		return func(context.Context, []string) (Code, error) { return Fine, s.helpOn(c) }, nil, nil
 	}
@@ -195,7 +196,7 @@ func (s *Session) parse(c *command, words []string) (work, []string, error) {
 			return nil, nil, usageError(errors.New(strings.Join(as, " and ")+" at once"), "")
 		}
 	}
-	args := fs.Args()
+	args := append(fs.Args(), words[len(own):]...)
 	least, most := 0, len(c.args)
 	for _, a := range c.args {
 		if !a.optional {
@@ -212,6 +213,21 @@ func (s *Session) parse(c *command, words []string) (work, []string, error) {
 		return nil, nil, usageError(fmt.Errorf("%q is one word too many", args[most]), "")
 	}
 	return do, args, s.gate(c, fs, args)
+}
+
+// innerAt is where the line of a command begins that takes one and has a word
+// for its beginning; else, and where that word is missing, behind all words.
+func (c *command) innerAt(fs *pflag.FlagSet, words []string) int {
+	for i := 0; c.inner != "" && i < len(words); i++ {
+		w := words[i]
+		if w == c.inner {
+			return i
+		}
+		if f := flagOf(fs, w); strings.HasPrefix(w, "-") && f != nil && f.NoOptDefVal == "" && !strings.Contains(w, "=") {
+			i++ // its value
+		}
+	}
+	return len(words)
 }
 
 // secondDashes gives each whole long name its second dash: pflag takes -json

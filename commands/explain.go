@@ -155,9 +155,14 @@ func (s *Session) explain(ctx context.Context, q *request) (Code, error) {
 			return Fine, err
 		}
 	}
+	return Fine, s.print(knobsTable(q.cells[0], alike))
+}
+
+// knobsTable is a row for each of some names in the record of a plan.
+func knobsTable(p plan.Plan, names []string) *table.Table {
 	list := &table.Table{Columns: []table.Column{{Key: "knob"}, {Key: "value", Wrap: true}, {Key: "unit"}, {Key: "default"}}}
-	for _, n := range alike {
-		value := recordCell(q.cells[0], n)
+	for _, n := range names {
+		value := recordCell(p, n)
 		unit, fallback := table.Text(""), table.Text("")
 		if k := plan.Find(n); k != nil && !k.Positional {
 			unit = table.Text(k.Unit)
@@ -167,7 +172,7 @@ func (s *Session) explain(ctx context.Context, q *request) (Code, error) {
 		}
 		list.Add(table.Text(n), value, unit, fallback)
 	}
-	return Fine, s.print(list)
+	return list
 }
 
 // explainedRuns is how many runs are listed for a person.

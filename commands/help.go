@@ -134,7 +134,10 @@ func (s *Session) helpOn(c *command) error {
 			list.Add(table.Text("  "+name), table.Text(help))
 		})
 		where := "before or after the arguments"
-		if c.line {
+		switch {
+		case c.inner != "":
+			where = "before " + c.inner + ", whose own follow it"
+		case c.line:
 			where = "before the arguments"
 		}
 		b.WriteString("\nflags, " + where + ", with one dash or two:\n")

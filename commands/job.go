@@ -17,7 +17,8 @@ import (
 
 // task is what a queued command is to do in its turn, once what was typed was checked.
 type task struct {
-	about time.Duration // how long it takes, about; 0: that cannot be said
+	about time.Duration        // how long it takes, about; 0: that cannot be said
+	now   func() (Code, error) // instead of do: it takes no turn, for it needs the machine for nothing
 	do    func(context.Context, *Session) (Code, error)
 }
 

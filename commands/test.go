@@ -58,23 +58,36 @@ type request struct {
 	thresholds []threshold
 }
 
+// testFlags are the flags of test, and what was typed for them.
+type testFlags struct {
+	plan       *plan.Values
+	repeat     *int
+	resume     *bool
+	conditions *[]string
+}
+
+func bindTest(fs *pflag.FlagSet) testFlags {
+	f := testFlags{plan: planFlags(fs)}
+	f.repeat = fs.Int("repeat", 1, "go `N` times through the whole list: 1 2 3, 3 2 1, 1 2 3")
+	f.resume = fs.Bool("resume", false, "make only those runs that no fit report is of, by all of their conditions; with --repeat, of each as many as are missing")
+	f.conditions = fs.StringArray("fail-if", nil, "exit with 1 where a run meets `CONDITION`, METRIC OP VALUE as in 'through-p99>50ms', and with 2 where the metric has no value; repeat it for more")
+	offer(fs, "fail-if", thresholdValues)
+	return f
+}
+
 // requested binds the flags of test, and gives what reads what was typed for them.
 func requested(fs *pflag.FlagSet) func(s *Session, args []string) (*request, error) {
-	typed := planFlags(fs)
-	repeat := fs.Int("repeat", 1, "go `N` times through the whole list: 1 2 3, 3 2 1, 1 2 3")
-	resume := fs.Bool("resume", false, "make only those runs that no fit report is of, by all of their conditions; with --repeat, of each as many as are missing")
-	conditions := fs.StringArray("fail-if", nil, "exit with 1 where a run meets `CONDITION`, METRIC OP VALUE as in 'through-p99>50ms', and with 2 where the metric has no value; repeat it for more")
-	offer(fs, "fail-if", thresholdValues)
+	f := bindTest(fs)
 	return func(s *Session, args []string) (*request, error) {
-		plans, err := s.plans(typed, args[0])
+		plans, err := s.plans(f.plan, args[0])
 		if err != nil {
 			return nil, err
 		}
-		q := &request{resumed: *resume}
-		if q.series, err = newSeries(plans, *repeat); err != nil {
+		q := &request{resumed: *f.resume}
+		if q.series, err = newSeries(plans, *f.repeat); err != nil {
 			return nil, err
 		}
-		for _, text := range *conditions {
+		for _, text := range *f.conditions {
 			t, err := parseThreshold(text)
 			if err != nil {
 				return nil, err

@@ -26,12 +26,21 @@ type Mark struct {
 const (
 	lateLimit   = 10 * time.Millisecond // of the p99 of lateness
 	sentLimit   = 0.99                  // of the due sends
-	shortLoad   = 5 * time.Second
+	shortLoad   = ShortLoad
 	openShare   = 0.95 // of Relay's limit of upstream requests, at which a sample counts
 	openSamples = 0.1  // of the samples
 	behindShare = 0.01 // of the rate, that the backlog may grow by
 	othersShare = 0.05 // of the CPUs
 )
+
+// ShortLoad is the load under which a run is marked short.
+const ShortLoad = 5 * time.Second
+
+// TooShort says whether a run of that load is marked short, and the mark makes the metric unfit.
+func TooShort(load time.Duration, metric string) bool {
+	i := slices.IndexFunc(Marks, func(m Mark) bool { return m.Name == "short" })
+	return load < ShortLoad && Marks[i].unfits(metric)
+}
 
 // Marks is the table of marks.
 var Marks = []Mark{

@@ -148,6 +148,9 @@ const (
 // buildNames are the variables of a build: they vary together.
 var buildNames = []string{"relay-branch", "relay-revision", "revision-date", "relay-version", "relay-sha256", "relay-size", "relay-dirty", "relay-profile"}
 
+// BuildVariables are the names of the variables of a build.
+func BuildVariables() []string { return slices.Clone(buildNames) }
+
 // hostNames are the variables of a host: they vary with its name.
 var hostNames = []string{"host", "host-cpu", "host-cpus", "host-memory", "host-os", "host-kernel", "host-distribution", "host-virtualisation", "host-governor", "host-cgroup-cpus", "host-cgroup-memory"}
 

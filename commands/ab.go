@@ -1,0 +1,383 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"relaybench/commands/table"
+	"relaybench/harness/plan"
+	"relaybench/harness/relay"
+	"relaybench/harness/result"
+	"relaybench/harness/variable"
+	"relaybench/store"
+	"relaybench/store/stats"
+)
+
+var abCommand = command{
+	name:    "ab",
+	summary: "compare two relays, or two values of a knob, in turns",
+	detail: `A and B are two relays as relay use takes them, or one knob or config key with two values:
+rate=200 rate=300, config=default config=FILE, http.encoding=zstd http.encoding=gzip. The relay
+is then the one in use. First a run of each that is not saved, then A B B A A B B A: a machine
+that drifts does so for both alike. Every run is a saved report (reports series=…).
+
+The primary metric decides: worse is exit code 1, better and no difference beyond the margin 0,
+inconclusive and no verdict 2. Other metrics are corrected for their number, and decide nothing.
+The same binary twice is an A/A: what comes out of it is what this machine takes for a difference.`,
+	args: []arg{
+		{name: "A", help: "the baseline: a relay, or KNOB=VALUE", path: sidePath, values: sideValues},
+		{name: "B", help: "what is compared with it", path: sidePath, values: sideValues},
+		innerArg(false),
+	},
+	examples: []string{"ab ./relay-base ./relay-head test 10s --rate 200", "ab http.encoding=zstd http.encoding=gzip -n 8 test 10s --mix errors",
+		"ab config=default config=relay.yml --margin 3% --primary rss-peak test 20s"},
+	store: true,
+	table: true,
+	line:  true,
+	inner: "test",
+	queue: func(s *Session, fs *pflag.FlagSet) prepare {
+		asked := bindAB(fs)
+		return func(_ context.Context, args []string) (task, error) {
+			q, err := asked(s, args)
+			if err != nil {
+				return task{}, err
+			}
+			about, _, err := s.aboutAB(q)
+			return task{about: about, do: func(ctx context.Context, s *Session) (Code, error) { return s.ab(ctx, q) }}, err
+		}
+	},
+	explain: func(s *Session, fs *pflag.FlagSet) work {
+		asked := bindAB(fs)
+		return func(ctx context.Context, args []string) (Code, error) {
+			q, err := asked(s, args)
+			if err != nil {
+				return Fine, err
+			}
+			return Fine, s.explainAB(ctx, q)
+		}
+	},
+}
+
+const (
+	defaultRuns = 6    // of a side
+	mostRuns    = 1000 // of a side
+)
+
+// duel is what a line asks of ab.
+type duel struct {
+	rivals  [2]rival
+	n       int // runs a side
+	margin  float64
+	primary *store.Metric
+	force   bool
+	marked  bool
+}
+
+// rival is a side as it was typed.
+type rival struct {
+	text string
+	ref  reference
+	knob string // the knob or config key of which it is a value; empty: it is a relay
+	plan plan.Plan
+}
+
+// sideNames are those of the sides, in the order in which they are typed.
+var sideNames = [2]string{"A", "B"}
+
+// bindAB binds the flags of ab, and gives what reads what was typed for them.
+func bindAB(fs *pflag.FlagSet) func(s *Session, args []string) (*duel, error) {
+	n := fs.IntP("number", "n", defaultRuns, "runs a side, `N`")
+	margin := fs.String("margin", marginText(store.DefaultMargin), "the difference in `PERCENT` that matters")
+	primary := fs.String("primary", store.DefaultPrimary, "the `METRIC` that decides")
+	offer(fs, "primary", metricValues)
+	force := fs.Bool("force", false, "also where no verdict is to be expected: a margin under the noise, loads that make the primary metric unfit")
+	marked := fs.Bool("marked", false, "judge also values that marks make unfit")
+	return func(s *Session, args []string) (*duel, error) {
+		q := &duel{n: *n, force: *force, marked: *marked}
+		if q.n < stats.MinRuns || q.n > mostRuns {
+			return nil, usageError(fmt.Errorf("-n %d is not between %d and %d runs a side", q.n, stats.MinRuns, mostRuns), "with fewer there is no verdict, whatever they say")
+		}
+		var err error
+		if q.margin, err = parseMargin(*margin); err != nil {
+			return nil, usageError(fmt.Errorf("--margin: %w", err), "")
+		}
+		names, err := store.ParseMetrics(*primary)
+		if err != nil || len(names) != 1 {
+			if err == nil {
+				err = fmt.Errorf("%q is not one metric", *primary)
+			}
+			return nil, usageError(fmt.Errorf("--primary: %w", err), "help metrics lists them")
+		}
+		q.primary = store.FindMetric(names[0])
+		typed, duration, err := s.innerTest(args[2:])
+		if err != nil {
+			return nil, err
+		}
+		if err := s.rivals(q, args, typed, duration); err != nil {
+			return nil, err
+		}
+		return q, q.check()
+	}
+}
+
+// rivals reads the two sides.
+func (s *Session) rivals(q *duel, args []string, typed *plan.Values, duration string) error {
+	inUse, err := s.inUse()
+	if err != nil {
+		return err
+	}
+	if _, err := s.onePlan(typed, duration); err != nil {
+		return fmt.Errorf("test: %w", err)
+	}
+	for i, text := range args[:2] {
+		r := rival{text: text, ref: inUse}
+		values := typed
+		if name, value, ok := knobSide(text); ok {
+			if err := sideKnob(name, typed); err != nil {
+				return err
+			}
+			r.knob, values = name, with(typed, name, value)
+		} else if r.ref, err = s.side(text); err != nil {
+			return err
+		}
+		if r.plan, err = s.onePlan(values, duration); err != nil {
+			return fmt.Errorf("%s: %w", sideNames[i], err)
+		}
+		q.rivals[i] = r
+	}
+	a, b := &q.rivals[0], &q.rivals[1]
+	switch {
+	case a.knob != b.knob && (a.knob == "" || b.knob == ""):
+		return usageError(fmt.Errorf("%q and %q: the sides are two relays, or two values of one knob", a.text, b.text), "")
+	case a.knob != b.knob:
+		return usageError(fmt.Errorf("%s and %s are two knobs: the sides are two values of one", a.knob, b.knob), "what both sides have in common goes into the test")
+	case a.ref.form() != b.ref.form():
+		return usageError(fmt.Errorf("%s and %s are never compared: only one of them is a build of Relay", a.text, b.text), "")
+	case a.ref.form() == relay.FormURL && a.knob == "":
+		return usageError(errors.New("a relay at a URL is somebody else's, whose CPU and memory are not known here: it is no side"), "relay use URL --upstream ADDR, then ab with two values of a knob")
+	}
+	return nil
+}
+
+// side is the relay that was typed for a side: what relay use takes. Whatever
+// else names a build (a branch, a revision, an image) is to be found here.
+func (s *Session) side(text string) (reference, error) { return s.named(text, "") }
+
+// knobSide is a side that is a value of a knob or config key, apart.
+func knobSide(text string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(text, "=")
+	if !ok || name == "" || strings.ContainsAny(name, "/~ ") {
+		return "", "", false
+	}
+	return name, value, true
+}
+
+// sideKnob says why a knob cannot be that of the sides.
+func sideKnob(name string, typed *plan.Values) error {
+	k := plan.Find(name)
+	switch {
+	case k == nil && !strings.Contains(name, "."):
+		return usageError(fmt.Errorf("unknown knob %q", name), didYouMean(variable.Nearest(name, plan.KnobNames()), "help test lists the knobs; a key of the relay's config has a dot"))
+	case k != nil && k.Occasion:
+		return usageError(fmt.Errorf("%s tells no runs apart", name), "")
+	case k != nil && k.Positional:
+		return usageError(fmt.Errorf("%s is given in the test, so that it is no side", name), "")
+	case has(typed, name):
+		return usageError(fmt.Errorf("%s is given for the sides, and in the test too", name), "leave it out of the test")
+	}
+	return nil
+}
+
+// sidePath is for what stands for a side.
+func sidePath(text string) bool {
+	name, value, ok := knobSide(text)
+	switch {
+	case !ok:
+		return relayPath(text)
+	case name == "config":
+		return configPath(value)
+	case plan.Find(name) == nil:
+		return settingPath(text)
+	}
+	return false
+}
+
+// sideValues are relays, knobs, and the values of these.
+func sideValues(s *Session, _ []string, typed string) []string {
+	if name, value, ok := knobSide(typed); ok {
+		k := plan.Find(name)
+		if k == nil {
+			return settingValues(s, nil, typed)
+		}
+		found := knobValues(k)(s, nil, value)
+		for i := range found {
+			found[i] = name + "=" + found[i]
+		}
+		return found
+	}
+	found := settingValues(s, nil, typed)
+	for i := range plan.Knobs {
+		if k := &plan.Knobs[i]; !k.Positional && !k.Occasion {
+			found = append(found, k.Name+"=")
+		}
+	}
+	return append(found, relay.FormStandIn, lastUsed)
+}
+
+// check says what of it gives no verdict for sure.
+func (q *duel) check() error {
+	for i := range q.rivals {
+		p := &q.rivals[i].plan
+		if store.TooShort(p.Duration, q.primary.Name) && !q.force {
+			return usageError(fmt.Errorf("%s of load are too short for %s: mark short makes it unfit under %s", variable.ShortDuration(p.Duration), q.primary.Name, variable.ShortDuration(store.ShortLoad)),
+				"a longer load, or --primary through-p50; --force runs it all the same")
+		}
+	}
+	return nil
+}
+
+// plans are those of the sides.
+func (q *duel) plans() []plan.Plan { return []plan.Plan{q.rivals[0].plan, q.rivals[1].plan} }
+
+// varies are the variables in which the sides may differ.
+func (q *duel) varies() []string {
+	if name := q.rivals[0].knob; name != "" {
+		return []string{name}
+	}
+	return store.BuildVariables()
+}
+
+// name is what a side is called where both stand beside each other.
+func (q *duel) name(i int) string { return sideNames[i] + " " + q.rivals[i].text }
+
+// collateLine is the line that compares what there is of a series.
+func (q *duel) collateLine(series string, same bool) string {
+	by := "series-side"
+	switch {
+	case same:
+	case q.rivals[0].knob != "":
+		by = q.rivals[0].knob
+	default:
+		by = "relay-sha256"
+	}
+	line := fmt.Sprintf("collate %s series=%s", by, series)
+	if q.primary.Name != store.DefaultPrimary {
+		line += " --primary " + q.primary.Name
+	}
+	if q.margin != store.DefaultMargin {
+		line += " --margin " + marginText(q.margin)
+	}
+	if q.marked {
+		line += " --marked"
+	}
+	return line
+}
+
+// aboutAB is how long it takes, and what a run takes beside its load.
+func (s *Session) aboutAB(q *duel) (time.Duration, guess, error) {
+	db, err := s.indexed()
+	if err != nil {
+		return 0, guess{}, err
+	}
+	beside, err := overhead(db, q.rivals[0].ref.form())
+	return time.Duration(len(q.rivals)*(q.n+1)) * (q.rivals[0].plan.Duration + beside.took), beside, err
+}
+
+// ab makes the runs, and says what they say.
+func (s *Session) ab(ctx context.Context, q *duel) (Code, error) {
+	c, err := s.contest(ctx, q)
+	if err != nil {
+		return Fine, err
+	}
+	if err := s.checkNoise(ctx, q, c.sides); err != nil {
+		return Fine, err
+	}
+	same := c.same()
+	c.closing = q.collateLine(c.id, same)
+	if err := s.introduce(q, c, same); err != nil {
+		return Fine, err
+	}
+	err = c.run(ctx, s)
+	var none noValueError
+	switch {
+	case errors.As(err, &none):
+		return Inconclusive, s.printDuel(&duelVerdict{duel: q, same: same, early: err.Error()})
+	case err != nil:
+		return Fine, err
+	}
+	return s.conclude(q, c, same)
+}
+
+// contest finds the relays of both sides.
+func (s *Session) contest(ctx context.Context, q *duel) (*contest, error) {
+	var sides []*side
+	for i := range q.rivals {
+		r := &q.rivals[i]
+		made, err := s.runnerOf(ctx, r.ref, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sideNames[i], err)
+		}
+		if err := checkConfigs(ctx, made.program, []plan.Plan{r.plan}); err != nil {
+			return nil, fmt.Errorf("%s: %w", sideNames[i], err)
+		}
+		sides = append(sides, &side{name: sideNames[i], plan: r.plan, runner: made})
+	}
+	c := newContest(sides, q.n, q.primary)
+	c.force = q.force
+	return c, nil
+}
+
+// same says whether the sides are equal in all conditions: an A/A.
+func (c *contest) same() bool {
+	first := c.sides[0]
+	for _, d := range c.sides[1:] {
+		if d.program.Form != first.program.Form || d.program.SHA256 != first.program.SHA256 || d.program.URL != first.program.URL ||
+			cellKey(d.plan, result.Provenance{}) != cellKey(first.plan, result.Provenance{}) {
+			return false
+		}
+	}
+	return true
+}
+
+// introduce says what is about to be done.
+func (s *Session) introduce(q *duel, c *contest, same bool) error {
+	var lines []string
+	line := func(format string, args ...any) { lines = append(lines, table.Clean(fmt.Sprintf(format, args...))) }
+	p := c.sides[0].plan
+	for i, d := range c.sides {
+		if q.rivals[0].knob == "" {
+			line("%s: %s", d.name, d.program)
+		} else {
+			line("%s: %s", d.name, q.rivals[i].text)
+		}
+	}
+	if q.rivals[0].knob != "" {
+		line("of %s", c.sides[0].program)
+	}
+	if same {
+		line("A and B are the same in all conditions: an A/A, where any difference is the machine's")
+	}
+	line("%s, %d runs a side, A B B A …, after a warm-up run of each; %s decides, by a margin of %s", planWords(p, q.rivals[0].knob), q.n, q.primary.Name, marginText(q.margin))
+	return s.sayLines(lines)
+}
+
+// planWords is the load of a plan in a few words, but for one knob.
+func planWords(p plan.Plan, without string) string {
+	var words []string
+	if without != "mix" {
+		words = append(words, p.Mix)
+	}
+	switch {
+	case without == "rate":
+	case p.Flat():
+		words = append(words, "flat out")
+	default:
+		words = append(words, "at "+quantity(p.Rate, "sends/s"))
+	}
+	return strings.Join(append(words, "for", variable.ShortDuration(p.Duration)), " ")
+}
