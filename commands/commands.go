@@ -64,7 +64,7 @@ func commandTable() []command {
 	group("run", testCommand, abCommand, searchCommand, noiseCommand, costCommand, explainCommand(), relayUseCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
 	group("reports", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, deleteCommand)
-	group("store", dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dbImportCommand, dumpCommand)
+	group("store", exportCommand, importCommand, dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dumpCommand)
 	group("shell", defineCommand(), setCommand, nameCommand, historyCommand, helpCommand(), quitCommand("quit"), quitCommand("exit"))
 	return all
 }

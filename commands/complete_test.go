@@ -70,7 +70,7 @@ func TestComplete(t *testing.T) {
 		{"status; te|", "status; test", ""},
 		{"sh| last", "show last", ""},
 		{"relay |", "relay use", ""},
-		{"db i|", "db info", "info import -check"},
+		{"db i|", "db info", "info -import -check"},
 		{"status |", "", ""},
 		{"# te|", "", ""},
 		{"zzz |", "", ""},
@@ -134,6 +134,8 @@ func TestComplete(t *testing.T) {
 
 		// The rest.
 		{"help |", "help test", "relay ones marks variables"},
+		{"export --format |", "export --format jsonl", "csv benchfmt -text"},
+		{"export mix=errors --fo|", "export mix=errors --format", ""},
 		{"help db |", "help db info", ""},
 		{"help ma|", "help marks", ""},
 		{"help host-b|", "help host-busy", ""},
@@ -144,8 +146,8 @@ func TestComplete(t *testing.T) {
 		{"relay use |", "relay use stand-in", "none last sub/"},
 		{"relay use su|", "relay use sub/", ""},
 		{"relay use http://127.0.0.1:1 --up|", "relay use http://127.0.0.1:1 --upstream", ""},
-		{"db import so|", "db import 'some file.yml'", ""},
-		{"db import 'some f|", "db import 'some file.yml'", ""},
+		{"import so|", "import 'some file.yml'", ""},
+		{"import 'some f|", "import 'some file.yml'", ""},
 		{"dump x --mix tr|", "dump x --mix transactions", ""},
 	} {
 		whole, all := completed(ann.Session, tt.typed)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/commands/table"
-	"relaybench/harness/host"
+	"relaybench/store"
 )
 
 var dbInfoCommand = command{
@@ -20,14 +20,10 @@ var dbInfoCommand = command{
 	store:    true,
 	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
-		return func(context.Context, []string) (Code, error) {
-			db, err := s.bench.open()
-			if err != nil {
-				return Fine, err
-			}
+		return s.withStore(func(_ context.Context, db *store.DB, _ []string) (string, *table.Table, error) {
 			i, err := db.Info()
 			if err != nil {
-				return Fine, err
+				return "", nil, err
 			}
 			r := table.Record()
 			r.Field("path", "file", table.Text(i.Path))
@@ -42,8 +38,8 @@ var dbInfoCommand = command{
 			r.Field("writers", "written by relaybench", optional(tallied(writers(i.Writers), " × ")))
 			r.Field("layout", "layout", table.Int(i.Layout))
 			r.Field("index_current", "index is current", table.Bool(i.IndexCurrent))
-			return Fine, s.print(r)
-		}
+			return "", r, nil
+		})
 	},
 }
 
@@ -77,26 +73,19 @@ backup in the store's place (db backup makes one).`,
 	store:    true,
 	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
-		return func(context.Context, []string) (Code, error) {
-			db, err := s.bench.open()
-			if err != nil {
-				return Fine, err
-			}
+		return s.withStore(func(_ context.Context, db *store.DB, _ []string) (string, *table.Table, error) {
 			if err := db.Check(); err != nil {
-				return Fine, lines(err)
+				return "", nil, lines(err)
 			}
 			i, err := db.Info()
 			if err != nil {
-				return Fine, err
-			}
-			if s.format == Text {
-				return Fine, s.printf("%s: nothing is wrong with it, nor with its %s\n", i.Path, reports(i.Reports))
+				return "", nil, err
 			}
 			r := table.Record()
 			r.Field("path", "", table.Text(i.Path))
 			r.Field("reports", "", table.Int(i.Reports))
-			return Fine, s.print(r)
-		}
+			return fmt.Sprintf("%s: nothing is wrong with it, nor with its %s", i.Path, reports(i.Reports)), r, nil
+		})
 	},
 }
 
@@ -118,24 +107,17 @@ one. It needs as much room on the disk as the store will have.`,
 	store:    true,
 	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
-		return func(context.Context, []string) (Code, error) {
-			db, err := s.bench.open()
-			if err != nil {
-				return Fine, err
-			}
+		return s.withStore(func(_ context.Context, db *store.DB, _ []string) (string, *table.Table, error) {
 			before, after, err := db.Compact()
 			if err != nil {
-				return Fine, err
-			}
-			if s.format == Text {
-				return Fine, s.printf("%s: %s before, %s now\n", db.Path(), byteSize(float64(before)), byteSize(float64(after)))
+				return "", nil, err
 			}
 			r := table.Record()
 			r.Field("path", "", table.Text(db.Path()))
 			r.Field("before_bytes", "", table.Int(before))
 			r.Field("after_bytes", "", table.Int(after))
-			return Fine, s.print(r)
-		}
+			return fmt.Sprintf("%s: %s before, %s now", db.Path(), byteSize(float64(before)), byteSize(float64(after))), r, nil
+		})
 	},
 }
 
@@ -149,64 +131,40 @@ not replaced.`,
 	store:    true,
 	table:    true,
 	setup: func(s *Session, _ *pflag.FlagSet) work {
-		return func(_ context.Context, args []string) (Code, error) {
+		return s.withStore(func(_ context.Context, db *store.DB, args []string) (string, *table.Table, error) {
 			path, err := s.path(args[0])
 			if err != nil {
-				return Fine, err
-			}
-			db, err := s.bench.open()
-			if err != nil {
-				return Fine, err
+				return "", nil, err
 			}
 			size, err := db.Backup(path)
 			if err != nil {
-				return Fine, err
-			}
-			if s.format == Text {
-				return Fine, s.printf("%s: %s\n", path, byteSize(float64(size)))
+				return "", nil, err
 			}
 			r := table.Record()
 			r.Field("path", "", table.Text(path))
 			r.Field("size_bytes", "", table.Int(size))
-			return Fine, s.print(r)
-		}
+			return fmt.Sprintf("%s: %s", path, byteSize(float64(size))), r, nil
+		})
 	},
 }
 
-var dbImportCommand = command{
-	name:    "db import",
-	summary: "bring in a report that could not be saved in its time",
-	detail: `FILE is what a test named that could not save its report. It keeps its id. To import it again
-adds nothing; where another report has its id, nothing is changed and the exit code is 4.`,
-	args:     []arg{{name: "FILE", help: "the file of a report", path: anyPath}},
-	examples: []string{"db import relaybench-20261130-164502-3f9a1c.report"},
-	store:    true,
-	table:    true,
-	setup: func(s *Session, _ *pflag.FlagSet) work {
-		return func(ctx context.Context, args []string) (Code, error) {
-			path, err := s.path(args[0])
-			if err != nil {
-				return Fine, err
-			}
-			db, err := s.bench.open()
-			if err != nil {
-				return Fine, err
-			}
-			id, added, err := db.ImportFile(path, host.Facts(ctx, s.bench.config.Host).Name)
-			switch {
-			case err != nil:
-				return Fine, err
-			case s.format != Text:
-				r := table.Record()
-				r.Field("report-id", "", table.Text(id))
-				r.Field("added", "", table.Bool(added))
-				return Fine, s.print(r)
-			case !added:
-				return Fine, s.printf("report %s is in the store already: nothing was added\n", id)
-			}
-			return Fine, s.printf("report %s was added: show %s\n", id, id)
+// withStore makes a command's work of what is done with the store: what is
+// said to a person, empty where that is the table, and the table for programs.
+func (s *Session) withStore(do func(ctx context.Context, db *store.DB, args []string) (said string, t *table.Table, err error)) work {
+	return func(ctx context.Context, args []string) (Code, error) {
+		db, err := s.bench.open()
+		if err != nil {
+			return Fine, err
 		}
-	},
+		said, t, err := do(ctx, db, args)
+		switch {
+		case err != nil:
+			return Fine, err
+		case s.format == Text && said != "":
+			return Fine, s.printf("%s\n", said)
+		}
+		return Fine, s.print(t)
+	}
 }
 
 // reports is a number of reports in words.

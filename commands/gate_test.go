@@ -69,7 +69,7 @@ func TestRemoteClientNamesNoPath(t *testing.T) {
 			}
 		})
 	}
-	equal(t, "declared", declared, []string{"test --config", "test -E", "ab A", "ab B", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "db backup FILE", "db import FILE", "dump FOLDER"})
+	equal(t, "declared", declared, []string{"test --config", "test -E", "ab A", "ab B", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "export --to", "import FILE", "db backup FILE", "dump FOLDER"})
 	b.config.AllowPaths = true
 	if err := remote.gate(&dumpCommand, dumpCommand.flags(remote), []string{aPath}); err != nil {
 		t.Errorf("with -allow-paths: %v", err)
@@ -90,7 +90,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 	local.says("define saved db backup $; define")
 	local.says("define saving db backup x.db")
 	for _, line := range []string{
-		"db backup x.db", "db backup -- x.db", "db import x.db", "dump x", "dump x --mix errors -n 1", "dump . -n 1",
+		"db backup x.db", "db backup -- x.db", "import x.db", "import x.db --skip-bad", "export --to x", "export mix=errors --to=x --format csv", "dump x", "dump x --mix errors -n 1", "dump . -n 1",
 		"relay use ./relay", "relay use ~/relay", "relay use relay", "relay use ''",
 		"test 1s --config x.yml", "test --config=x.yml 1s", "test 1s -config x.yml --config default", "explain test 1s --config x.yml",
 		"explain 'status; test 1s --config x.yml'",
@@ -120,10 +120,10 @@ func TestPathsThatAreRefused(t *testing.T) {
 	if err := os.WriteFile("secret.yml", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, found := remote.Complete("db import s", 11); len(found) != 0 {
+	if _, found := remote.Complete("import s", 8); len(found) != 0 {
 		t.Errorf("completed %q", found)
 	}
-	if _, found := local.Complete("db import s", 11); !slices.Equal(found, []string{"secret.yml"}) {
+	if _, found := local.Complete("import s", 8); !slices.Equal(found, []string{"secret.yml"}) {
 		t.Errorf("at the host itself: completed %q", found)
 	}
 	// What was not declared is refused where it would be opened.
@@ -155,7 +155,7 @@ func TestPathsOfAClientElsewhere(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(there, "sub.db")); err != nil {
 		t.Error(err)
 	}
-	if _, found := ann.Complete("db import ", 10); !slices.Equal(found, []string{"sub.db", "x.yml"}) {
+	if _, found := ann.Complete("import ", 7); !slices.Equal(found, []string{"sub.db", "x.yml"}) {
 		t.Errorf("completed %q", found)
 	}
 }

@@ -213,7 +213,7 @@ func TestReaderThatStalls(t *testing.T) {
 	db := stored(t)
 	b := NewBench(Config{})
 	b.db = db
-	for _, line := range []string{"reports -n all", "reports --json", "show last", "show last samples --csv", "diff last-1 last", "db info", "status"} {
+	for _, line := range []string{"reports -n all", "reports --json", "show last", "show last samples --csv", "diff last-1 last", "db info", "status", "export", "export --format csv", "export --format benchfmt"} {
 		w := &slow{at: make(chan struct{}), may: make(chan struct{})}
 		var joined sync.WaitGroup
 		joined.Go(func() {

@@ -271,7 +271,7 @@ func keep(k keeper, r *store.Report, folders ...string) error {
 	for _, folder := range folders {
 		path, fileErr := k.SaveFile(r, folder)
 		if fileErr == nil {
-			return hinted(fmt.Errorf("%w: it is in the file %q instead", err, path), "db import "+path+" brings it in, once there is room")
+			return hinted(fmt.Errorf("%w: it is in the file %q instead", err, path), "import "+path+" brings it in, once there is room")
 		}
 		err = fmt.Errorf("%w; %w", err, fileErr)
 	}

@@ -66,7 +66,7 @@ func TestKeep(t *testing.T) {
 	f := failure(&testCommand, err)
 	path := filepath.Join(other, "relaybench-"+r.ID+".report")
 	wants(t, f.Text(), "test: save report: no room; no room there either: it is in the file", path)
-	wants(t, f.Hint, "db import "+path)
+	wants(t, f.Hint, "import "+path)
 	if f.Code != CouldNot {
 		t.Errorf("code %d, want %d", f.Code, CouldNot)
 	}
@@ -75,8 +75,8 @@ func TestKeep(t *testing.T) {
 	s := session(db, &out)
 	for _, tt := range []struct{ line, says string }{
 		{"show last", "no run was made here yet"},
-		{"db import " + path, "report " + r.ID + " was added: show " + r.ID},
-		{"db import " + path, "report " + r.ID + " is in the store already: nothing was added"},
+		{"import " + path, "1 new, 0 known\n"},
+		{"import " + path, "0 new, 1 known\n"},
 		{"show last", "report " + r.ID}, // it is one of this host
 		{"reports", "1 report"},
 	} {

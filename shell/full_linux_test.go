@@ -36,7 +36,7 @@ func TestStoreThatFills(t *testing.T) {
 		t.Fatalf("no file is named: %q", shown[max(0, len(shown)-500):])
 	}
 	// Note: that the job is over may find no room either, and then is said beside it.
-	if hint := "db import " + named[1] + " brings it in, once there is room"; filepath.Dir(named[1]) != dir || !strings.Contains(shown, hint) {
+	if hint := "import " + named[1] + " brings it in, once there is room"; filepath.Dir(named[1]) != dir || !strings.Contains(shown, hint) {
 		t.Errorf("the terminal ends without %q in %s: %q", hint, dir, shown[max(0, len(shown)-300):])
 	}
 	if !strings.Contains(out.String(), "sessions at 50/s for 1s") {
@@ -46,7 +46,7 @@ func TestStoreThatFills(t *testing.T) {
 		t.Errorf("%d reports are in the store, want 1", got)
 	}
 	for range 2 {
-		if out, err := relaybench(t, "-db", db, "-c", "db import '"+named[1]+"'; db check").CombinedOutput(); err != nil {
+		if out, err := relaybench(t, "-db", db, "-c", "import '"+named[1]+"'; db check").CombinedOutput(); err != nil {
 			t.Errorf("import: %v: %s", err, out)
 		}
 	}

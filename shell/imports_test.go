@@ -41,7 +41,7 @@ var imports = map[string][]string{
 
 // outside are libraries that only some may know.
 var outside = map[string][]string{
-	"go.etcd.io/bbolt":            {"store"},
+	"go.etcd.io/bbolt":            {"store", "store/storetest"},
 	"github.com/valyala/fasthttp": {"upstream", "harness/standin"},
 	"net/http":                    {"upstream", "harness", "harness/relay", "harness/blaster", "harness/standin", "harness/result"},
 	"golang.org/x/term":           {"shell"},

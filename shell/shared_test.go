@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"relaybench/commands"
-	"relaybench/store"
 	"relaybench/store/storetest"
 )
 
@@ -37,20 +36,7 @@ type shared struct {
 func share(t testing.TB, reports int, token *token, tune func(*server)) *shared {
 	t.Helper()
 	s := &shared{t: t, more: make(chan struct{}, 1), db: filepath.Join(t.TempDir(), "r.db")}
-	db, err := store.Open(s.db)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := storetest.Report(1)
-	for range reports {
-		r.ID = ""
-		if err := db.Save(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	storetest.Fill(t, s.db, reports)
 	s.bench = commands.NewBench(commands.Config{DB: s.db})
 	if err := s.bench.Open(); err != nil {
 		t.Fatal(err)

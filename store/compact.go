@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -89,35 +90,14 @@ func (db *DB) compact() (before, after int64, err error) {
 // Backup writes a consistent copy of the store to a new file, while the store
 // is in use. It does not replace a file.
 func (db *DB) Backup(path string) (size int64, err error) {
-	if size, err = db.backup(path); err != nil {
-		return 0, fmt.Errorf("backup to %q: %w", path, bare(err))
-	}
-	return size, nil
-}
-
-func (db *DB) backup(path string) (size int64, err error) {
-	if _, err := os.Lstat(path); err == nil {
-		return 0, errors.New("there is a file of that name: name another, or remove it")
-	}
-	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return 0, err
-	}
-	defer os.Remove(temp.Name())
-	err = db.view(func(tx *bbolt.Tx) (err error) {
-		size, err = tx.WriteTo(temp)
-		return err
+	err = NewFile(path, func(w io.Writer) error {
+		return db.view(func(tx *bbolt.Tx) (err error) {
+			size, err = tx.WriteTo(w)
+			return err
+		})
 	})
-	if err == nil {
-		err = temp.Sync()
-	}
-	if err := errors.Join(err, temp.Close()); err != nil {
-		return 0, err
-	}
-	if err := putInPlace(temp.Name(), path); errors.Is(err, fs.ErrExist) {
-		return 0, errors.New("there is a file of that name by now: name another, or remove it")
-	} else if err != nil {
-		return 0, err
+	if err != nil {
+		return 0, fmt.Errorf("backup to %q: %w", path, err)
 	}
 	return size, nil
 }

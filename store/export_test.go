@@ -1,6 +1,9 @@
 package store
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -31,7 +34,15 @@ func Versions() (numbers []int, migrates []bool) {
 	return numbers, migrates
 }
 
-var DecodeJSON = decodeJSON
+// DecodeJSON reads the JSON of a report of some version.
+func DecodeJSON(number int, text []byte) (*Report, error) {
+	r := &Report{}
+	text, err := migrated(number, text)
+	if err == nil {
+		err = json.Unmarshal(text, r)
+	}
+	return r, err
+}
 
 // PutImported keeps a report as an import does: under its own id, and not as a run made here.
 func (db *DB) PutImported(r *Report) error {
@@ -126,4 +137,27 @@ func NextVersion(migrate func([]byte) ([]byte, error)) (undo func()) {
 	versions[len(versions)-1].migrate = migrate
 	versions = append(versions, version{number: current() + 1})
 	return func() { versions = was }
+}
+
+// ImportBytes imports what a file would hold, with lines of so many bytes at most.
+func (db *DB) ImportBytes(ctx context.Context, data []byte, most int, rest bool) (Imported, error) {
+	im := importing{db: db, cells: map[cellName]*cell{}}
+	if err := im.read(ctx, bytes.NewReader(data), most); err != nil {
+		return Imported{}, err
+	}
+	return im.save(rest)
+}
+
+// Exchange reads what a file would hold, and gives it as an export would, without keeping it.
+func (db *DB) Exchange(data []byte, most int) (lines []byte, left LeftOut, err error) {
+	im := importing{db: db, cells: map[cellName]*cell{}}
+	if err := im.read(context.Background(), bytes.NewReader(data), most); err != nil {
+		return nil, im.left, err
+	}
+	for _, it := range im.items {
+		if lines, err = db.appendLine(lines, it.record); err != nil {
+			return nil, im.left, err
+		}
+	}
+	return lines, im.left, nil
 }

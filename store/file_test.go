@@ -42,9 +42,9 @@ func TestSaveFileAndImport(t *testing.T) {
 	}{{"bench1", true}, {"bench2", false}, {"", false}} {
 		db := storetest.Open(t)
 		for round := range 3 {
-			id, added, err := db.ImportFile(path, c.host)
-			if err != nil || id != r.ID || added != (round == 0) {
-				t.Errorf("host %q, round %d: got %s, %v, %v", c.host, round, id, added, err)
+			got, err := db.Import(t.Context(), path, c.host, false)
+			if err != nil || (got.New == 1) != (round == 0) || got.New+got.Known != 1 {
+				t.Errorf("host %q, round %d: got %+v, %v", c.host, round, got, err)
 			}
 		}
 		got, err := db.Get(r.ID)
@@ -68,7 +68,7 @@ func TestImportConflict(t *testing.T) {
 	db := storetest.Open(t)
 	r := storetest.Report(2)
 	path := reportFile(t, r)
-	if _, _, err := db.ImportFile(path, "bench1"); err != nil {
+	if _, err := db.Import(t.Context(), path, "bench1", false); err != nil {
 		t.Fatal(err)
 	}
 	before, err := os.ReadFile(path)
@@ -84,10 +84,10 @@ func TestImportConflict(t *testing.T) {
 	if err := os.WriteFile(path, record, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, added, err := db.ImportFile(path, "bench1")
-	var conflict *store.ConflictError
-	if !errors.As(err, &conflict) || conflict.ID != r.ID || added || !strings.Contains(err.Error(), r.ID) || !strings.Contains(err.Error(), path) {
-		t.Errorf("got %v, %v, want a conflict over %s", added, err, r.ID)
+	done, err := db.Import(t.Context(), path, "bench1", false)
+	var left *store.LeftOut
+	if !errors.As(err, &left) || left.Conflicts != 1 || done.New > 0 || !strings.Contains(err.Error(), r.ID) || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %+v, %v, want a conflict over %s", done, err, r.ID)
 	}
 	if got, err := db.Get(r.ID); err != nil || got.Plan["label"] == "another" {
 		t.Errorf("the store has %v, %v", got.Plan, err)
@@ -117,8 +117,8 @@ func TestImportBad(t *testing.T) {
 		record []byte
 		want   string
 	}{
-		{nil, "is no record of a report"},
-		{[]byte("{}\n"), "is no record of a report"},
+		{[]byte("relaybench report "), "is no record of a report"},
+		{[]byte("{}\n"), "line 1: is no report of an export: nothing was imported"},
 		{good[:len(good)/2], "record is damaged"},
 		{append(bytes.Clone(good), 'x'), "record is damaged"},
 		{bytes.Replace(good, []byte("report 1 v0.1.0"), []byte("report 99 v9.9.9"), 1), "was written by relaybench v9.9.9, and this one reads up to"},
@@ -130,8 +130,8 @@ func TestImportBad(t *testing.T) {
 		if err := os.WriteFile(path, c.record, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if id, added, err := db.ImportFile(path, "bench1"); err == nil || added || id != "" || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%.30q: got %s, %v, %v, want %q", c.record, id, added, err, c.want)
+		if done, err := db.Import(t.Context(), path, "bench1", false); err == nil || done.New > 0 || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%.30q: got %+v, %v, want %q", c.record, done, err, c.want)
 		}
 	}
 	pipe := filepath.Join(dir, "pipe")
@@ -139,7 +139,7 @@ func TestImportBad(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{dir: "is no regular file", pipe: "is no regular file", filepath.Join(dir, "none"): "no such file"} {
-		if _, _, err := db.ImportFile(path, ""); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := db.Import(t.Context(), path, "", true); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
 	}
@@ -179,7 +179,7 @@ func TestSaveFileOfBrokenStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, added, err := storetest.Open(t).ImportFile(file, "bench1"); err != nil || !added {
-		t.Errorf("import: got %v, %v", added, err)
+	if done, err := storetest.Open(t).Import(t.Context(), file, "bench1", false); err != nil || done.New != 1 {
+		t.Errorf("import: got %+v, %v", done, err)
 	}
 }

@@ -29,7 +29,11 @@ func nextID(last string, now time.Time) string {
 			now, number = t.Add(time.Second), rand.IntN(idSpace)
 		}
 	}
-	return fmt.Sprintf("%s-%0*x", now.Format(idTime), idDigits, number)
+	return formatID(now, number)
+}
+
+func formatID(t time.Time, number int) string {
+	return fmt.Sprintf("%s-%0*x", t.Format(idTime), idDigits, number)
 }
 
 func parseID(id string) (t time.Time, number int, ok bool) {

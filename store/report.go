@@ -51,15 +51,20 @@ func (db *DB) put(tx *bbolt.Tx, r *Report) error {
 	if err != nil {
 		return err
 	}
-	if r.Own {
-		if err := tx.Bucket(ownBucket).Put([]byte(r.ID), nil); err != nil {
+	return putRecord(tx, record, r.Own, EntryOf(r))
+}
+
+// putRecord keeps a record and its entry.
+func putRecord(tx *bbolt.Tx, record []byte, own bool, e *Entry) error {
+	if own {
+		if err := tx.Bucket(ownBucket).Put([]byte(e.ID), nil); err != nil {
 			return err
 		}
 	}
-	if err := tx.Bucket(reportsBucket).Put([]byte(r.ID), record); err != nil {
+	if err := tx.Bucket(reportsBucket).Put([]byte(e.ID), record); err != nil {
 		return err
 	}
-	return putEntry(tx, EntryOf(r))
+	return putEntry(tx, e)
 }
 
 // Get reads the report that ref names: an id, a unique beginning of one, "last" or "last-N".
@@ -91,6 +96,17 @@ func (db *DB) Find(ref string) (id string, err error) {
 // ReadReports reads reports by id, in that order, and hands each to do, with no
 // transaction open. The first error ends it.
 func (db *DB) ReadReports(ids []string, do func(*Report) error) error {
+	return db.readRecords(ids, func(id string, record []byte, own bool) error {
+		r, err := db.report(id, record, own)
+		if err != nil {
+			return err
+		}
+		return do(r)
+	})
+}
+
+// readRecords hands records to do, with no transaction open.
+func (db *DB) readRecords(ids []string, do func(id string, record []byte, own bool) error) error {
 	for _, id := range ids {
 		var record []byte
 		var own bool
@@ -103,11 +119,7 @@ func (db *DB) ReadReports(ids []string, do func(*Report) error) error {
 		if err != nil {
 			return err
 		}
-		r, err := db.report(id, record, own)
-		if err != nil {
-			return err
-		}
-		if err := do(r); err != nil {
+		if err := do(id, record, own); err != nil {
 			return err
 		}
 	}

@@ -55,8 +55,13 @@ func (db *DB) encode(r *Report) ([]byte, error) {
 	if len(text) > maxRecord {
 		return nil, fmt.Errorf("encode: %d bytes are more than the %d of a record", len(text), maxRecord)
 	}
+	return db.pack(r, text), nil
+}
+
+// pack is the record of a report, whose JSON in the current version is text.
+func (db *DB) pack(r *Report, text []byte) []byte {
 	head := fmt.Appendf(nil, "%s%d %s\n", recordMagic, current(), printable(r.Provenance.Bench.Version))
-	return db.zip.EncodeAll(text, head), nil
+	return db.zip.EncodeAll(text, head)
 }
 
 // printable is a program's version fit for a record's first line.
@@ -67,24 +72,42 @@ func printable(s string) string {
 		}
 		return '_'
 	}, s)
-	return s[:min(len(s), 100)]
+	return strings.ToValidUTF8(s[:min(len(s), 100)], "")
 }
 
 // decode reads a record of any version up to the current one.
 func (db *DB) decode(record []byte) (*Report, error) {
+	_, text, err := db.unpack(record)
+	if err != nil {
+		return nil, err
+	}
+	r := &Report{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("record is damaged: %w", err)
+	}
+	return r, nil
+}
+
+// unpack is the JSON of a record, in the current version, and the relaybench that wrote it.
+func (db *DB) unpack(record []byte) (by string, text []byte, err error) {
 	line, packed, ok := bytes.Cut(record, []byte("\n"))
 	number, by, err := parseHead(string(line), ok)
 	switch {
 	case err != nil:
-		return nil, err
+		return "", nil, err
 	case number > current():
-		return nil, fmt.Errorf("record version %d was written by relaybench %s, and this one reads up to %d: use that one", number, orUnknown(by), current())
+		return "", nil, newer(number, by)
 	}
-	body, err := db.unzip.DecodeAll(packed, nil)
-	if err != nil {
-		return nil, fmt.Errorf("record is damaged: %w", err)
+	if text, err = db.unzip.DecodeAll(packed, nil); err != nil {
+		return "", nil, fmt.Errorf("record is damaged: %w", err)
 	}
-	return decodeJSON(number, body)
+	text, err = migrated(number, text)
+	return by, text, err
+}
+
+// newer is the error of a record of a version that is to come.
+func newer(number int, by string) error {
+	return fmt.Errorf("record version %d was written by relaybench %s, and this one reads up to %d: use that one", number, orUnknown(printable(by)), current())
 }
 
 // parseHead reads the first line of a record; ended says that there is one.
@@ -108,8 +131,8 @@ func orUnknown(version string) string {
 	return version
 }
 
-// decodeJSON reads the JSON of a report of some version.
-func decodeJSON(number int, text []byte) (*Report, error) {
+// migrated is the JSON of a report of some version in the current one.
+func migrated(number int, text []byte) ([]byte, error) {
 	for _, v := range versions {
 		if v.number < number || v.migrate == nil {
 			continue
@@ -120,9 +143,5 @@ func decodeJSON(number int, text []byte) (*Report, error) {
 		}
 		text = next
 	}
-	r := &Report{}
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("record is damaged: %w", err)
-	}
-	return r, nil
+	return text, nil
 }

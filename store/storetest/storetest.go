@@ -5,9 +5,15 @@
 package storetest
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"go.etcd.io/bbolt"
 
 	"relaybench/harness/result"
 	"relaybench/store"
@@ -37,7 +43,7 @@ func Open(t testing.TB) *store.DB {
 // the same arguments.
 func Report(seconds int) *store.Report {
 	n := uint64(200 * seconds)
-	logs, errors := n/4, n-n/4
+	logs, events := n/4, n-n/4
 	load := int64(seconds) * int64(time.Second)
 	started := time.Date(2026, 11, 30, 16, 45, 2, 123456789, time.UTC)
 	r := &result.Result{
@@ -45,7 +51,7 @@ func Report(seconds int) *store.Report {
 		Target: "relay", LoadStart: 1e9, LoadEnd: 1e9 + load, DrainEnd: 1.2e9 + load, Drain: result.Drained,
 		Tally: tally(n),
 		Kinds: []result.Kind{
-			kind("errors", "item", 1, errors, 1, 20_000),
+			kind("errors", "item", 1, events, 1, 20_000),
 			kind("logs", "log", 23, logs, 10, 3_500),
 		},
 		Relay: result.RelayRun{
@@ -57,7 +63,7 @@ func Report(seconds int) *store.Report {
 			MemoryKnown: true, RSSStart: 60 << 20, RSSPeak: 90 << 20, RSSDrained: 85 << 20, Limit: 100,
 		},
 		Upstream: result.Upstream{Envelopes: n, WireBytes: 5_500 * n, PlainBytes: 21_000 * n,
-			Items: map[string]uint64{"event": errors, "log": logs}, Answers: map[string]uint64{"200": n}, OpenMax: 12, WarmUps: 2},
+			Items: map[string]uint64{"event": events, "log": logs}, Answers: map[string]uint64{"200": n}, OpenMax: 12, WarmUps: 2},
 		Harness: result.Harness{CPUs: 2, CPULoad: int64(n) * 100_000, CPUDrain: int64(n)*100_000 + 1e6, WaitLoad: 3e6, RelayWait: 4e6, Others: 5e7, RSSPeak: 40 << 20, GCs: 1},
 		Pool:    result.Pool{Payload: 1, Envelopes: 1000, Bytes: 16_000_000, Agents: 40, WarmUps: 2},
 
@@ -105,4 +111,52 @@ func sketch(n uint64, least int64) *result.Sketch {
 		s.Add(least + least*2*int64(i*i%n)/int64(n))
 	}
 	return s
+}
+
+// Fill makes a store at a path with n reports, each saved a second after the
+// one before, the last of them now. It is much quicker than saving them.
+func Fill(t testing.TB, path string, n int) {
+	t.Helper()
+	db, err := store.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Report(1)
+	if err := errors.Join(db.Save(r), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	file, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = file.Update(func(tx *bbolt.Tx) error {
+		reports, own, index := tx.Bucket([]byte("reports")), tx.Bucket([]byte("own")), tx.Bucket([]byte("index"))
+		head, packed, _ := bytes.Cut(reports.Get([]byte(r.ID)), []byte("\n"))
+		head, entry := append(bytes.Clone(head), '\n'), bytes.Clone(index.Get([]byte(r.ID)))
+		unzip, err := zstd.NewReader(nil)
+		if err != nil {
+			return err
+		}
+		defer unzip.Close()
+		text, err := unzip.DecodeAll(packed, nil)
+		if err != nil {
+			return err
+		}
+		zip, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest))
+		if err != nil {
+			return err
+		}
+		now := time.Now().UTC()
+		for i := range n {
+			id := fmt.Sprintf("%s-%06x", now.Add(time.Duration(i+1-n)*time.Second).Format("20060102-150405"), i)
+			record := zip.EncodeAll(bytes.Replace(text, []byte(r.ID), []byte(id), 1), bytes.Clone(head))
+			if err := errors.Join(reports.Put([]byte(id), record), own.Put([]byte(id), nil), index.Put([]byte(id), entry)); err != nil {
+				return err
+			}
+		}
+		return errors.Join(reports.Delete([]byte(r.ID)), own.Delete([]byte(r.ID)), index.Delete([]byte(r.ID)))
+	})
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
