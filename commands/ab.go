@@ -76,7 +76,11 @@ type duel struct {
 	primary *store.Metric
 	force   bool
 	marked  bool
+	search  bool // each turn is a search
 }
+
+// capacityMetric is what searches are compared by: it is of a search, not of a report.
+var capacityMetric = &store.Metric{Name: "capacity", Unit: "sends/s", Better: +1, Help: "the highest rate that a relay keeps up with"}
 
 // rival is a side as it was typed.
 type rival struct {
@@ -97,8 +101,9 @@ func bindAB(fs *pflag.FlagSet) func(s *Session, args []string) (*duel, error) {
 	offer(fs, "primary", metricValues)
 	force := fs.Bool("force", false, "also where no verdict is to be expected: a margin under the noise, loads that make the primary metric unfit")
 	marked := fs.Bool("marked", false, "judge also values that marks make unfit")
+	search := fs.Bool("search", false, "let each turn be a search for the highest rate that the side keeps up with (help search), and compare those")
 	return func(s *Session, args []string) (*duel, error) {
-		q := &duel{n: *n, force: *force, marked: *marked}
+		q := &duel{n: *n, force: *force, marked: *marked, search: *search}
 		if q.n < stats.MinRuns || q.n > mostRuns {
 			return nil, usageError(fmt.Errorf("-n %d is not between %d and %d runs a side", q.n, stats.MinRuns, mostRuns), "with fewer there is no verdict, whatever they say")
 		}
@@ -114,12 +119,21 @@ func bindAB(fs *pflag.FlagSet) func(s *Session, args []string) (*duel, error) {
 			return nil, usageError(fmt.Errorf("--primary: %w", err), "help metrics lists them")
 		}
 		q.primary = store.FindMetric(names[0])
+		if q.search {
+			if fs.Changed("primary") || q.marked {
+				return nil, usageError(errors.New("--search compares capacities, whatever --primary and --marked are of"), "leave them out")
+			}
+			q.primary = capacityMetric
+		}
 		typed, duration, err := s.innerTest(args[2:])
 		if err != nil {
 			return nil, err
 		}
 		if err := s.rivals(q, args, typed, duration); err != nil {
 			return nil, err
+		}
+		if q.search && (has(typed, "rate") || q.rivals[0].knob == "rate") {
+			return nil, usageError(errors.New("the rate is what a search looks for: it is given neither for the sides nor in the test"), "")
 		}
 		return q, q.check()
 	}
@@ -229,8 +243,17 @@ func sideValues(s *Session, _ []string, typed string) []string {
 	return append(found, relay.FormStandIn, lastUsed)
 }
 
+// searching is what each turn of --search looks for.
+func (q *duel) searching() *searching {
+	from, _ := parseBound("from", defaultFrom) // the default is one
+	return &searching{base: q.rivals[0].plan, from: from, repeat: q.n}
+}
+
 // check says what of it gives no verdict for sure.
 func (q *duel) check() error {
+	if q.search {
+		return q.searching().check()
+	}
 	for i := range q.rivals {
 		p := &q.rivals[i].plan
 		if store.TooShort(p.Duration, q.primary.Name) && !q.force {
@@ -285,7 +308,11 @@ func (s *Session) aboutAB(q *duel) (time.Duration, guess, error) {
 		return 0, guess{}, err
 	}
 	beside, err := overhead(db, q.rivals[0].ref.form())
-	return time.Duration(len(q.rivals)*(q.n+1)) * (q.rivals[0].plan.Duration + beside.took), beside, err
+	runs := q.n + 1
+	if q.search {
+		runs = q.n*usualSteps + 1
+	}
+	return time.Duration(len(q.rivals)*runs) * (q.rivals[0].plan.Duration + beside.took), beside, err
 }
 
 // ab makes the runs, and says what they say.
@@ -294,11 +321,15 @@ func (s *Session) ab(ctx context.Context, q *duel) (Code, error) {
 	if err != nil {
 		return Fine, err
 	}
-	if err := s.checkNoise(ctx, q, c.sides); err != nil {
-		return Fine, err
-	}
 	same := c.same()
-	c.closing = q.collateLine(c.id, same)
+	if q.search {
+		c.search = q.searching()
+	} else {
+		c.closing = q.collateLine(c.id, same)
+		if err := s.checkNoise(ctx, q, c.sides); err != nil {
+			return Fine, err
+		}
+	}
 	if err := s.introduce(q, c, same); err != nil {
 		return Fine, err
 	}
@@ -362,7 +393,11 @@ func (s *Session) introduce(q *duel, c *contest, same bool) error {
 	if same {
 		line("A and B are the same in all conditions: an A/A, where any difference is the machine's")
 	}
-	line("%s, %d runs a side, A B B A …, after a warm-up run of each; %s decides, by a margin of %s", planWords(p, q.rivals[0].knob), q.n, q.primary.Name, marginText(q.margin))
+	without := q.rivals[0].knob
+	if q.search {
+		without = "rate"
+	}
+	line("%s, %d %s a side, A B B A …, after a warm-up run of each; %s decides, by a margin of %s", planWords(p, without), q.n, c.what(), q.primary.Name, marginText(q.margin))
 	return s.sayLines(lines)
 }
 

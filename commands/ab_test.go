@@ -25,10 +25,11 @@ import (
 // stage makes up runs, so that a comparison takes no time. Each run has the
 // metrics of storetest's report, but for its CPU: that of the plan or relay, with a spread of about 1%.
 type stage struct {
-	mu    sync.Mutex
-	runs  int
-	cost  func(p plan.Plan, r relay.Program) float64              // 1: as it is
-	spoil func(run int, r *result.Result) (*result.Result, error) // may be nil; run is from 1
+	mu     sync.Mutex
+	runs   int
+	cost   func(p plan.Plan, r relay.Program) float64              // 1: as it is
+	beyond func(p plan.Plan) bool                                  // sends are refused; may be nil
+	spoil  func(run int, r *result.Result) (*result.Result, error) // may be nil; run is from 1
 }
 
 func (g *stage) run(_ context.Context, p plan.Plan, r relay.Program, _ harness.Options) (*result.Result, error) {
@@ -42,6 +43,9 @@ func (g *stage) run(_ context.Context, p plan.Plan, r relay.Program, _ harness.O
 	res.Relay.CPUDrain = res.Relay.CPULoad
 	res.Started = res.Started.Add(time.Duration(g.runs) * time.Minute)
 	res.Ended = res.Ended.Add(time.Duration(g.runs) * time.Minute)
+	if g.beyond != nil && g.beyond(p) {
+		res.Kinds[0].Answers[result.AnswerOf(503).String()] = &result.Cell{Sends: 7, Items: 7}
+	}
 	if g.spoil != nil {
 		return g.spoil(g.runs, res)
 	}
@@ -197,7 +201,7 @@ func TestABFails(t *testing.T) {
 	}}
 	s, _ := staged(t, g, &out)
 	code, said := do(t, s, &out, "ab frames=10 frames=13 -n 6 test 10s; status")
-	wants(t, said, "ab: no port is free", "6 of 12 runs were made and are saved: reports series=", "what they say: collate frames series=")
+	wants(t, said, "ab: no port is free", "6 of 12 runs were made, and are saved: reports series=", "what they say: collate frames series=")
 	if code != CouldNot {
 		t.Errorf("code %d", code)
 	}
@@ -226,7 +230,7 @@ func TestABInterrupted(t *testing.T) {
 	s, db := staged(t, g, &out)
 	out.Reset()
 	code, _ := s.Do(ctx, "ab frames=10 frames=13 test 10s", func(f *Failure) bool {
-		wants(t, f.Hint, "3 of 12 runs were made and are saved: reports series=", "collate frames series=")
+		wants(t, f.Hint, "3 of 12 runs were made, and are saved: reports series=", "collate frames series=")
 		return true
 	})
 	entries, _, err := db.Entries(nil, store.Newest{})
@@ -279,7 +283,7 @@ func TestABBuilds(t *testing.T) {
 	// One that is built anew in the middle is not taken for what it was.
 	g.runs, changed = 0, 5
 	code, said = do(t, s, &out, "ab "+base+" "+head+" -n 4 test 10s")
-	wants(t, said, "26.6.0", "is not the relay any more that the line began with", "of 8 runs were made and are saved")
+	wants(t, said, "26.6.0", "is not the relay any more that the line began with", "of 8 runs were made, and are saved")
 	if code != CouldNot {
 		t.Errorf("code %d", code)
 	}
@@ -380,6 +384,43 @@ func TestABComplete(t *testing.T) {
 	} {
 		if _, got := s.Complete(tt.typed, len(tt.typed)); !slices.Contains(got, tt.want) {
 			t.Errorf("%q: %q, want %q among them", tt.typed, got, tt.want)
+		}
+	}
+}
+
+// Each turn may be a search for what a side keeps up with.
+func TestABSearch(t *testing.T) {
+	var out strings.Builder
+	g := &stage{cost: byFrames, beyond: func(p plan.Plan) bool { return p.Rate > 12_000/float64(p.Frames) }}
+	s, db := staged(t, g, &out)
+	code, said := do(t, s, &out, "ab frames=10 frames=12 -n 4 --search test 10s")
+	wants(t, said, "mixed for 10s, 4 searches a side", "search 1 of 8, A: keeps up with 1,200/s, not with 1,220/s", "search 8 of 8, A: ", "; medians A 1,", "\nworse: capacity −1", "n=4+4", "the runs: reports series=")
+	if code != Worse || strings.Contains(said, "the same again") {
+		t.Errorf("code %d:\n%s", code, said)
+	}
+	entries, _, err := db.Entries(nil, store.Newest{})
+	if err != nil || len(entries) != g.runs-2 {
+		t.Fatalf("%d reports of %d runs, %v", len(entries), g.runs, err)
+	}
+	for i := range entries {
+		if at, _ := entries[i].Var("series-position"); at != fmt.Sprint(i+1) {
+			t.Errorf("report %d has position %s", i, at)
+		}
+	}
+	if code, said = do(t, s, &out, "ab frames=12 frames=10 -n 4 --search test 10s --json"); code != Fine || !strings.Contains(said, `"answer": "better"`) || !strings.Contains(said, `"metric": "capacity"`) {
+		t.Errorf("code %d:\n%s", code, said)
+	}
+	if code, said = do(t, s, &out, "explain ab frames=12 frames=10 -n 4 --search test 10s"); code != Fine || !strings.Contains(said, "8 searches of about 13 runs") {
+		t.Errorf("code %d:\n%s", code, said)
+	}
+	for _, tt := range []struct{ line, says string }{
+		{"ab frames=12 frames=10 --search test 10s --rate 300", "the rate is what a search looks for"},
+		{"ab rate=12 rate=10 --search test 10s", "the rate is what a search looks for"},
+		{"ab frames=12 frames=10 --search test 5s", "too short for a search"},
+		{"ab frames=12 frames=10 --search --primary rss-peak test 10s", "--search compares capacities"},
+	} {
+		if code, said := do(t, s, &out, tt.line); code != Usage || !strings.Contains(said, tt.says) {
+			t.Errorf("%s: code %d: %q, want %q", tt.line, code, said, tt.says)
 		}
 	}
 }

@@ -29,7 +29,8 @@ type duelVerdict struct {
 	closing string // the line that says the same again
 	same    bool
 	early   string          // why it was not made at all
-	found   *store.Collated // nil: it was not made
+	found   *store.Collated // nil: it was not made, or is of searches
+	reports [2][]string     // ids by side
 	pair    *pair           // nil: the runs are no two rows of one group
 }
 
@@ -49,6 +50,20 @@ func (q *duel) judged(c *contest, names ...string) (*duelVerdict, error) {
 		}
 	}
 	v := &duelVerdict{duel: q, series: c.id, closing: c.closing}
+	entries, _, err := c.metricDB().Entries(filters, store.Newest{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range entries {
+		side, _ := entries[i].Var("series-side")
+		if at := slices.Index(sideNames[:], side); at >= 0 {
+			v.reports[at] = append(v.reports[at], entries[i].ID)
+		}
+	}
+	if q.search {
+		v.searches(c)
+		return v, nil
+	}
 	v.found, err = c.metricDB().Collate(store.Collation{Variable: "series-side", With: q.varies(), Filters: filters,
 		Metrics: metrics, Primary: q.primary.Name, Margin: q.margin, Baseline: sideNames[0], Marked: q.marked})
 	if err != nil {
@@ -59,6 +74,19 @@ func (q *duel) judged(c *contest, names ...string) (*duelVerdict, error) {
 		v.pair = &pair{&rows[0], &rows[1], q.name(0), q.name(1)}
 	}
 	return v, nil
+}
+
+// searches compares the capacities that were found.
+func (v *duelVerdict) searches(c *contest) {
+	var rows [2]store.Row
+	for i, d := range c.sides {
+		rows[i] = store.Row{Value: d.name, Cells: []store.Cell{{Metric: v.primary, Values: d.values, Summary: stats.Summarize(d.values),
+			Unknown: v.n - len(d.values), Order: stats.Order{Interleaved: true}}}}
+		rows[i].Primary = &rows[i].Cells[0]
+	}
+	judged := stats.Compare(c.sides[0].values, c.sides[1].values).Judge(stats.Question{Better: v.primary.Better, Margin: v.margin})
+	rows[1].Primary.Verdict = &judged
+	v.pair = &pair{&rows[0], &rows[1], v.name(0), v.name(1)}
 }
 
 // code is the exit code.
@@ -119,17 +147,28 @@ func (s *Session) printDuel(v *duelVerdict) error {
 	if err := s.say("the runs: reports series=%s\n", v.series); err != nil {
 		return err
 	}
+	if v.closing == "" {
+		return nil
+	}
 	return s.say("the same again: %s\n", v.closing) // whole, so that it can be typed
 }
 
 // notes are what is to be known beside the table.
 func (v *duelVerdict) notes() []string {
-	if v.found == nil {
+	if v.early != "" {
 		return []string{"no run was saved; --primary METRIC names another metric, --force runs it all the same"}
 	}
 	var lines []string
 	if v.pair != nil {
 		lines = append(lines, verdictNotes([]pair{*v.pair})...)
+	}
+	if v.search {
+		for i, r := range []*store.Row{v.pair.base, v.pair.row} {
+			if n := r.Primary.Unknown; n > 0 {
+				lines = append(lines, fmt.Sprintf("%d of %d searches of %s found no capacity", n, v.n, sideNames[i]))
+			}
+		}
+		return lines
 	}
 	return append(lines, leftOut(v.found)...)
 }
@@ -149,28 +188,9 @@ func (s *Session) duelTable(v *duelVerdict) *table.Table {
 	for i, row := range t.Rows {
 		primary := table.Bool(i == 0)
 		row = append([]table.Cell{table.Text(v.series), primary, table.Float(v.margin, true)}, row...)
-		t.Rows[i] = append(row, table.Text(strings.Join(v.ids(0), " ")), table.Text(strings.Join(v.ids(1), " ")))
+		t.Rows[i] = append(row, table.Text(strings.Join(v.reports[0], " ")), table.Text(strings.Join(v.reports[1], " ")))
 	}
 	return t
-}
-
-// ids are those of a side's reports, oldest first.
-func (v *duelVerdict) ids(side int) []string {
-	ids := []string{}
-	if v.found == nil {
-		return ids
-	}
-	for _, g := range v.found.Groups {
-		for _, r := range g.Rows {
-			if r.Value == sideNames[side] {
-				for i := range r.Runs {
-					ids = append(ids, r.Runs[i].ID)
-				}
-			}
-		}
-	}
-	slices.Sort(ids)
-	return ids
 }
 
 // duelJSON is a comparison as programs read it.
@@ -199,7 +219,7 @@ func newDuelJSON(s *Session, v *duelVerdict) duelJSON {
 	j := duelJSON{Series: v.series, Same: v.same, Sides: map[string]rowed{}, Runs: v.n, Primary: v.primary.Name, Margin: v.margin,
 		Answer: v.answer(), Says: v.String(), Code: v.code(), Notes: v.notes()}
 	for i, name := range sideNames {
-		r := rowed{Text: v.rivals[i].text, Reports: v.ids(i)}
+		r := rowed{Text: v.rivals[i].text, Reports: append([]string{}, v.reports[i]...)}
 		if v.pair != nil {
 			r.Follows = []*store.Row{v.pair.base, v.pair.row}[i].Follows
 		}
@@ -242,9 +262,13 @@ func (s *Session) explainAB(ctx context.Context, q *duel) error {
 	if beside.of > 0 {
 		from = fmt.Sprintf("the median of the last %d", beside.of)
 	}
+	what := "runs"
+	if q.search {
+		what = fmt.Sprintf("searches of about %d runs", usualSteps)
+	}
 	lines := []string{
 		table.Clean(fmt.Sprintf("A is %s, B is %s; against %s", q.rivals[0].text, q.rivals[1].text, q.against())),
-		fmt.Sprintf("a warm-up run of each that is not saved, then %d runs: %s", len(turns), strings.Join(firstOf(order, 24, "more"), " ")),
+		fmt.Sprintf("a warm-up run of each that is not saved, then %d %s: %s", len(turns), what, strings.Join(firstOf(order, 24, "more"), " ")),
 		fmt.Sprintf("about %s in all: a run takes about %s beside its load (%s), to start, warm up with %s sends and drain", seconds(about), beside.took.Round(100*time.Millisecond), from, count(slices.Max(warm))),
 		fmt.Sprintf("%s decides, by %s; exit code 1 where B is worse, 2 where that cannot be said", q.primary.Name, marginText(q.margin)),
 	}

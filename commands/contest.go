@@ -19,10 +19,12 @@ type contest struct {
 	sides   []*side
 	turns   []turn // whose cells are the numbers of sides
 	metric  *store.Metric
-	done    int    // turns of which there is a report
-	cold    bool   // without the runs that are discarded
-	force   bool   // also where the metric has no value in those
-	closing string // the line that judges what there is, for an error that ends it
+	done    int        // turns that were made
+	saved   int        // reports of them
+	cold    bool       // without the runs that are discarded
+	force   bool       // also where the metric has no value in those
+	closing string     // the line that judges what there is, for an error that ends it; empty: there is none
+	search  *searching // not nil: each turn is a search for the rate that a side keeps up with
 }
 
 // side is one of those that take turns: a relay, and what is run against it.
@@ -58,7 +60,7 @@ func (c *contest) run(ctx context.Context, s *Session) error {
 		}
 		took = max(0, time.Since(begun)-d.plan.Duration)
 	}
-	in := result.Series{ID: c.id, Of: len(c.turns)}
+	in := result.Series{ID: c.id}
 	for i, t := range c.turns {
 		d := c.sides[t.cell]
 		if ctx.Err() != nil {
@@ -67,13 +69,20 @@ func (c *contest) run(ctx context.Context, s *Session) error {
 		if err := d.same(ctx); err != nil {
 			return c.ended(err)
 		}
-		in.Position, in.Round, in.Side = i+1, t.round, d.name
+		in.Round, in.Side = t.round, d.name
+		if c.search != nil {
+			if err := c.seek(ctx, s, d, in); err != nil {
+				return c.ended(err)
+			}
+			continue
+		}
+		in.Of, in.Position = len(c.turns), i+1
 		where := c.at(s, t, len(c.turns)-i, took)
 		where.run = i + 1
 		begun := time.Now()
 		report, err := d.once(ctx, d.plan, in, where)
 		if report != nil && report.ID != "" {
-			c.done++
+			c.done, c.saved = c.done+1, c.saved+1
 		}
 		if err != nil {
 			return c.ended(err)
@@ -84,6 +93,31 @@ func (c *contest) run(ctx context.Context, s *Session) error {
 		}
 	}
 	return nil
+}
+
+// seek makes a search for a side, whose steps are reports of the series.
+func (c *contest) seek(ctx context.Context, s *Session, d *side, in result.Series) error {
+	q := *c.search
+	q.base, in.Position = d.plan, c.saved
+	found, err := d.runner.search(ctx, &q, in, func(f *capacity, t step) error {
+		s.note("search %d of %d, %s: step %d at %s: %s\n", c.done+1, len(c.turns), d.name, len(f.steps), quantity(t.rate, "sends/s"), t.words())
+		return nil
+	})
+	if found != nil {
+		c.saved += len(found.steps)
+	}
+	if err != nil {
+		return err
+	}
+	c.done++
+	if found.End == endFound {
+		d.values = append(d.values, found.Low())
+	}
+	said := found.String()
+	if m := c.medians(); m != "" && c.done > 1 {
+		said += "; medians " + m
+	}
+	return s.live("search %d of %d, %s: %s\n", c.done, len(c.turns), d.name, said)
 }
 
 // live says how something goes that takes long: to a person, and for programs and pages beside what is printed.
@@ -119,6 +153,9 @@ func (c *contest) warmUp(ctx context.Context, s *Session, number int, beside tim
 		return s.runError(err, report)
 	case err != nil:
 		return err
+	}
+	if c.search != nil {
+		return nil
 	}
 	if _, ok := c.metric.Of(report); !ok && !c.force {
 		return noValueError{c.metric.Name}
@@ -179,15 +216,20 @@ func (c *contest) medians() string {
 	return strings.Join(parts, ", ")
 }
 
+// what is what the turns are.
+func (c *contest) what() string {
+	if c.search != nil {
+		return "searches"
+	}
+	return "runs"
+}
+
 // ended is the error that ended it, with what can be made of the runs until then.
 func (c *contest) ended(err error) error {
-	if c.done == 0 {
+	if c.saved == 0 {
 		return hinted(err, "no run was saved")
 	}
-	if c.done == len(c.turns) {
-		return hinted(err, "all runs are saved: reports series="+c.id)
-	}
-	hint := fmt.Sprintf("%d of %d runs were made and are saved: reports series=%s", c.done, len(c.turns), c.id)
+	hint := fmt.Sprintf("%d of %d %s were made, and are saved: reports series=%s", c.done, len(c.turns), c.what(), c.id)
 	if c.closing != "" {
 		hint += "; what they say: " + c.closing
 	}
