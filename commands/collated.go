@@ -189,7 +189,7 @@ func (s *Session) runTable(db *store.DB, c *store.Collated, p *store.Peers) *tab
 			row := []table.Cell{table.Text(run.ID).As(shortID(db, run.ID)), table.Text(rowName(c.Variable, r.Value)),
 				table.Text(run.Start.Local().Format("2006-01-02 15:04")), of}
 			for k, m := range c.Metrics {
-				v := run.Values[k]
+				v := r.Of(j, k)
 				text := quantity(v.Value, m.Unit)
 				if v.Unfit != "" {
 					text = "(" + text + ")"

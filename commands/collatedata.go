@@ -107,7 +107,7 @@ func newValueJSON(c *store.Collated, r *store.Row) valueJSON {
 		run := &r.Runs[i]
 		of := runOfRowJSON{run.ID, run.Start, map[string]metricJSON{}}
 		for k, m := range c.Metrics {
-			v := run.Values[k]
+			v := r.Of(i, k)
 			var unfit *string
 			if v.Unfit != "" {
 				unfit = &v.Unfit
@@ -212,7 +212,8 @@ func runRows(c *store.Collated) *table.Table {
 				started, _ := run.Var("started")
 				date, _ := run.Var("revision-date")
 				row := append(group(i), table.Text(c.Variable.Name), valueCell(r), table.Text(run.ID), optional(started), optional(date))
-				for _, v := range run.Values {
+				for m := range c.Metrics {
+					v := r.Of(n, m)
 					row = append(row, table.Float(v.Value, v.Known), optional(v.Unfit))
 				}
 				t.Add(row...)

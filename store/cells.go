@@ -95,64 +95,60 @@ func sources(metrics []*Metric) []source {
 
 // fill makes the values of a row's runs, and its cells. rest are the values that are not in the index.
 func (c *Collated) fill(row *Row, from []source, rest map[string][]Value) {
-	n, shown := len(c.all), len(c.Metrics)
-	values := make([]Value, n*len(row.Runs))
+	n, runs := len(c.all), len(row.Runs)
+	row.values, row.unfit = make([]float64, n*runs), make([]uint8, n*runs)
 	var marks []int
 	for i := range row.Runs {
-		run := &row.Runs[i]
-		run.all = values[i*n : (i+1)*n : (i+1)*n]
-		run.Values = run.all[:shown:shown]
-		u := unpack(run.rest)
+		u := unpack(row.Runs[i].rest)
 		marks = marks[:0]
 		u.marks(func(place int) { marks = append(marks, place) })
-		for j := range run.all {
-			v := &run.all[j]
-			if s := &from[j]; s.headline < 0 {
-				if of := rest[run.ID]; of != nil {
-					*v = of[s.rest]
-				}
-			} else {
+		for j := range from {
+			s, v := &from[j], math.NaN()
+			if s.headline >= 0 {
 				at := u
 				at.skip(8 * s.headline)
-				v.Value = at.float()
-				if v.Known = !math.IsNaN(v.Value); !v.Known {
-					v.Value = 0
-				}
+				v = at.float()
+			} else if of := rest[row.Runs[i].ID]; of != nil && of[s.rest].Known {
+				v = of[s.rest].Value
 			}
-			if m := slices.IndexFunc(marks, func(place int) bool { return from[j].unfit[place] }); m >= 0 {
-				v.Unfit = Marks[marks[m]].Name
+			row.values[i*n+j] = v
+			if m := slices.IndexFunc(marks, func(place int) bool { return s.unfit[place] }); m >= 0 {
+				row.unfit[i*n+j] = uint8(marks[m] + 1)
 			}
 		}
 	}
 	row.cells = make([]Cell, n)
-	row.Cells = row.cells[:shown:shown]
-	fit := make([]float64, n*len(row.Runs))
+	row.Cells = row.cells[:len(c.Metrics):len(c.Metrics)]
+	fit := make([]float64, 2*n*runs)
 	for j := range row.cells {
 		cell := &row.cells[j]
 		cell.Metric = c.all[j]
-		cell.Values = fit[:0:len(row.Runs)]
-		fit = fit[len(row.Runs):]
+		cell.Values, cell.sorted, fit = fit[:0:runs], fit[runs:runs:2*runs], fit[2*runs:]
 		for i := range row.Runs {
-			switch v := &row.Runs[i].all[j]; {
-			case c.counts(v):
-				cell.Values = append(cell.Values, v.Value)
-			case v.Unfit != "" && !c.marked:
+			switch by := row.unfit[i*n+j]; {
+			case c.counts(row, i, j):
+				cell.Values = append(cell.Values, row.values[i*n+j])
+			case by > 0 && !c.marked:
 				if cell.Unfit == nil {
 					cell.Unfit = map[string]int{}
 				}
-				cell.Unfit[v.Unfit]++
+				cell.Unfit[Marks[by-1].Name]++
 			default:
 				cell.Unknown++
 			}
 		}
-		cell.sorted = slices.Sorted(slices.Values(cell.Values))
-		cell.Summary = stats.Summarize(cell.sorted)
+		cell.sorted = append(cell.sorted, cell.Values...)
+		slices.Sort(cell.sorted)
+		cell.Summary = stats.SummarizeSorted(cell.sorted)
 	}
 	row.Primary = &row.cells[slices.Index(c.all, c.Primary)]
 }
 
 // counts says whether a value is one of its cell's.
-func (c *Collated) counts(v *Value) bool { return v.Known && (v.Unfit == "" || c.marked) }
+func (c *Collated) counts(row *Row, run, metric int) bool {
+	i := run*len(row.cells) + metric
+	return !math.IsNaN(row.values[i]) && (row.unfit[i] == 0 || c.marked)
+}
 
 // Compare judges a row against another, the baseline, by Collated.Metrics: the
 // primary metric alone, the others corrected together. It fills their cells' comparisons in row.
@@ -211,10 +207,9 @@ func (c *Collated) judge(base, row *Row, margin float64) {
 			var took [2][]float64
 			for side := range of {
 				for i := range of[side].Runs {
-					run := &of[side].Runs[i]
-					if c.counts(&run.all[j]) {
-						starts[side] = append(starts[side], run.Start)
-						if v := run.all[calibrated]; v.Known {
+					if c.counts(of[side], i, j) {
+						starts[side] = append(starts[side], of[side].Runs[i].Start)
+						if v := of[side].Of(i, calibrated); v.Known {
 							took[side] = append(took[side], v.Value)
 						}
 					}
@@ -228,7 +223,7 @@ func (c *Collated) judge(base, row *Row, margin float64) {
 			known = whole
 		}
 		b.Order, b.Drift, b.DriftKnown = order, drift, driftKnown
-		v := stats.Compare(a.sorted, b.sorted).Judge(stats.Question{Better: b.Metric.Better, Margin: margin, Floor: b.Metric.Floor,
+		v := stats.CompareSorted(a.sorted, b.sorted).Judge(stats.Question{Better: b.Metric.Better, Margin: margin, Floor: b.Metric.Floor,
 			Blocks: !order.Interleaved && b.Metric.drifts(base, row)})
 		b.Verdict = &v
 	}

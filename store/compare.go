@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -102,14 +103,25 @@ type Row struct {
 
 	of    []*cell
 	cells []Cell // by Collated.all; Cells are the first
+	// By run, and in each by Collated.all. A hundred thousand runs are kept, so they are kept small.
+	values []float64 // NaN where it is unknown
+	unfit  []uint8   // the place of the first mark that makes it unfit, from 1; 0: none
 }
 
 // Run is one report of a row.
-type Run struct {
-	Entry
-	Values []Value // by Collated.Metrics
+type Run struct{ Entry }
 
-	all []Value // by Collated.all; Values are the first
+// Of is a metric of a run, by their numbers in Runs and in Cells.
+func (r *Row) Of(run, metric int) Value {
+	i := run*len(r.cells) + metric
+	v := Value{Value: r.values[i], Known: !math.IsNaN(r.values[i])}
+	if !v.Known {
+		v.Value = 0
+	}
+	if by := r.unfit[i]; by > 0 {
+		v.Unfit = Marks[by-1].Name
+	}
+	return v
 }
 
 // Value is a metric of a run.

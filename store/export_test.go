@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"relaybench/store/stats"
 )
 
 // What tests of this package, in store_test, reach inside it for.
@@ -160,4 +163,15 @@ func (db *DB) Exchange(data []byte, most int) (lines []byte, left LeftOut, err e
 		}
 	}
 	return lines, im.left, nil
+}
+
+// Refill gives the runs of a row other values of a metric, by its number in Cells.
+func (c *Collated) Refill(row *Row, metric int, values []float64) {
+	for i, v := range values {
+		at := i*len(row.cells) + metric
+		row.values[at], row.unfit[at] = v, 0
+	}
+	cell := &row.cells[metric]
+	cell.Values, cell.sorted = values, slices.Sorted(slices.Values(values))
+	cell.Summary = stats.Summarize(values)
 }

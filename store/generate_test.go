@@ -30,6 +30,8 @@ func generated(b *testing.B, n int) string {
 		r.Result.Started = at.Add(time.Duration(i) * time.Minute)
 		r.Result.Ended = r.Result.Started.Add(15 * time.Second)
 		r.Result.Relay.CPUDrain += int64(i % 1000 * 1e6)
+		r.Result.Relay.RSSPeak = 90<<20 + int64(i*7919%4096)<<10
+		r.Result.Samples[len(r.Result.Samples)-1].Arrived = uint64(1900 + i*31%100)
 		return r
 	})
 	if err != nil {

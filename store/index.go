@@ -182,8 +182,10 @@ func (db *DB) walk(filters []Filter, limit Newest, visit func(e *Entry, c *seenC
 			case err != nil:
 				return fmt.Errorf("index: report %s: %w", id, err)
 			case s == &noCell && !matchAll(ofCell, &e), !matchAll(ofEntry, &e):
-				continue // its bytes in kept are written over
+				kept = more[:len(more)-len(e.rest)] // to be written over
+				continue
 			case over:
+				kept = more[:len(more)-len(e.rest)]
 				cut++
 				continue
 			}

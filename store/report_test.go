@@ -243,7 +243,14 @@ func TestReadReports(t *testing.T) {
 	if err := db.ReadReports([]string{ids[0], "x"}, func(*store.Report) error { return nil }); err == nil || !strings.Contains(err.Error(), `no report "x"`) {
 		t.Errorf("got %v, want no report", err)
 	}
-	if id, err := db.Find(ids[0][:len(ids[0])-1]); err != nil || id != ids[0] {
+	unique := func(n int) bool {
+		return !slices.ContainsFunc(ids[1:], func(id string) bool { return strings.HasPrefix(id, ids[0][:n]) })
+	}
+	n := 1
+	for !unique(n) {
+		n++
+	}
+	if id, err := db.Find(ids[0][:n]); err != nil || id != ids[0] {
 		t.Errorf("find: got %s, %v, want %s", id, err, ids[0])
 	}
 }

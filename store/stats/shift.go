@@ -34,11 +34,7 @@ func shift(a, b []float64) Shift {
 	p := pairs{a: a, b: b, ratio: a[0] > 0 && b[0] > 0}
 	all := len(a) * len(b)
 	s := Shift{Relative: p.ratio, Coverage: coverage, Low: p.kth(k), High: p.kth(all + 1 - k)}
-	lower := p.kth((all + 1) / 2)
-	upper := lower
-	if all%2 == 0 {
-		upper = p.kth(all/2 + 1)
-	}
+	lower, upper := p.middle()
 	s.Value = lower/2 + upper/2
 	if p.ratio {
 		s.Value = math.Sqrt(lower) * math.Sqrt(upper)
@@ -62,7 +58,14 @@ type pairs struct {
 // rises with a.
 func (p *pairs) of(b, a float64) float64 {
 	if p.ratio {
-		return min(max(b/a, math.SmallestNonzeroFloat64), math.MaxFloat64)
+		switch v := b / a; {
+		case v > math.MaxFloat64:
+			return math.MaxFloat64
+		case v < math.SmallestNonzeroFloat64:
+			return math.SmallestNonzeroFloat64
+		default:
+			return v
+		}
 	}
 	return finite(b - a)
 }
@@ -70,9 +73,37 @@ func (p *pairs) of(b, a float64) float64 {
 // kth is the k-th smallest pair, k from 1: halve the float64s that it may be
 // until few pairs are left between them, then sort those.
 func (p *pairs) kth(k int) float64 {
-	const few = 1024
-	low, high := p.of(p.b[0], p.a[len(p.a)-1]), p.of(p.b[len(p.b)-1], p.a[0])
-	below, upTo := 0, len(p.a)*len(p.b) // pairs below low, pairs up to high
+	low, high, below := p.near(k)
+	if low == high {
+		return high
+	}
+	return p.within(low, high)[k-below-1]
+}
+
+// middle are the two pairs in the middle, which are one where their number is odd.
+func (p *pairs) middle() (lower, upper float64) {
+	k, all := (len(p.a)*len(p.b)+1)/2, len(p.a)*len(p.b)
+	low, high, below := p.near(k)
+	if low == high {
+		lower = high
+	} else {
+		values := p.within(low, high)
+		if lower = values[k-below-1]; k-below < len(values) && all%2 == 0 {
+			return lower, values[k-below]
+		}
+	}
+	if all%2 == 0 {
+		return lower, p.kth(k + 1)
+	}
+	return lower, lower
+}
+
+// near are bounds between which the k-th smallest pair lies with few others,
+// and how many lie below; both are the pair's own value where many are of it.
+func (p *pairs) near(k int) (low, high float64, below int) {
+	const few = 64
+	low, high = p.of(p.b[0], p.a[len(p.a)-1]), p.of(p.b[len(p.b)-1], p.a[0])
+	upTo := len(p.a) * len(p.b) // pairs up to high
 	for upTo-below > few && low < high {
 		middle := between(low, high)
 		if n := p.count(middle); n >= k {
@@ -81,10 +112,7 @@ func (p *pairs) kth(k int) float64 {
 			low, below = math.Nextafter(middle, high), n
 		}
 	}
-	if low == high {
-		return high
-	}
-	return p.within(low, high)[k-below-1]
+	return low, high, below
 }
 
 // count is the number of pairs of at most limit.

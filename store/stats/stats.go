@@ -58,7 +58,11 @@ func (c Comparison) Known() bool { return c.A.N > 0 && c.B.N > 0 }
 // Compare compares group b with the baseline a, in any order of the values,
 // which it leaves as they are.
 func Compare(a, b []float64) Comparison {
-	a, b = sorted(a), sorted(b)
+	return CompareSorted(sorted(a), sorted(b))
+}
+
+// CompareSorted is [Compare] of values in ascending order.
+func CompareSorted(a, b []float64) Comparison {
 	var c Comparison
 	c.A, a = summarize(a)
 	c.B, b = summarize(b)

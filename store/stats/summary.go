@@ -17,7 +17,12 @@ type Summary struct {
 // Summarize summarizes values, in any order. Quartiles are interpolated
 // between the order statistics (type 7 of Hyndman and Fan, the default of R and NumPy).
 func Summarize(values []float64) Summary {
-	s, _ := summarize(sorted(values))
+	return SummarizeSorted(sorted(values))
+}
+
+// SummarizeSorted is [Summarize] of values in ascending order.
+func SummarizeSorted(values []float64) Summary {
+	s, _ := summarize(values)
 	return s
 }
 

@@ -22,6 +22,9 @@ func uTest(a, b []float64) (u, p float64, exact bool) {
 	if len(a)*len(b) > exactPairs {
 		return u, normalP(u, len(a), len(b), ties), false
 	}
+	if len(ties) == len(a)+len(b) {
+		return u, min(1, 2*untied(len(a), len(b))[int(min(u, float64(len(a)*len(b))-u))]), true
+	}
 	return u, min(1, 2*smallerTail(u, len(a), len(b), ties)), true
 }
 
@@ -98,22 +101,39 @@ func normalU(na, nb int) (mean, variance float64) {
 // it is 1, with the lower coverage.
 func intervalRank(na, nb int) (k int, coverage float64) {
 	const tail = (1 - Level) / 2
-	mean, variance := normalU(na, nb)
-	k = max(1, int(mean-math.Sqrt2*math.Erfinv(Level)*math.Sqrt(variance)+0.5))
 	if na*nb > exactPairs {
+		mean, variance := normalU(na, nb)
+		k = max(1, int(mean-math.Sqrt2*math.Erfinv(Level)*math.Sqrt(variance)+0.5))
 		return k, math.Erf((mean + 0.5 - float64(k)) / math.Sqrt(2*variance))
 	}
-	below := stats.UDist{N1: na, N2: nb} // below.CDF(k-1): the shift is under the k-th pair
-	p := below.CDF(float64(k - 1))
-	for k > 1 && p > tail {
-		k--
-		p = below.CDF(float64(k - 1))
+	below := untied(na, nb) // below[k-1]: the shift is under the k-th pair
+	k = 1
+	for k < len(below) && below[k] <= tail {
+		k++
 	}
-	for {
-		next := below.CDF(float64(k))
-		if next > tail {
-			return k, 1 - 2*min(p, 0.5)
+	return k, 1 - 2*min(below[k-1], 0.5)
+}
+
+// untied is P(U <= u) of each u where no values tie. The ways to each u are the
+// coefficients of the Gaussian binomial, all of them below 2^53.
+func untied(na, nb int) []float64 {
+	na, nb = min(na, nb), max(na, nb)
+	ways := make([]float64, na*nb+1)
+	ways[0] = 1
+	for i := 1; i <= na; i++ {
+		for u := na * nb; u >= nb+i; u-- {
+			ways[u] -= ways[u-nb-i]
 		}
-		k, p = k+1, next
+		for u := i; u < len(ways); u++ {
+			ways[u] += ways[u-i]
+		}
 	}
+	for u := 1; u < len(ways); u++ {
+		ways[u] += ways[u-1]
+	}
+	all := ways[len(ways)-1]
+	for u := range ways {
+		ways[u] /= all
+	}
+	return ways
 }
