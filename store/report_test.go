@@ -246,7 +246,7 @@ func TestReadReports(t *testing.T) {
 	unique := func(n int) bool {
 		return !slices.ContainsFunc(ids[1:], func(id string) bool { return strings.HasPrefix(id, ids[0][:n]) })
 	}
-	n := 1
+	n = 1
 	for !unique(n) {
 		n++
 	}
