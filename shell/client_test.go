@@ -27,6 +27,15 @@ func TestPipedLines(t *testing.T) {
 		t.Errorf("it ends with %q, want %q", got[max(0, len(got)-100):], want)
 	}
 
+	// More than the connection holds, read only when all was asked.
+	g = s.guest()
+	const asked = 100
+	g.send(strings.Repeat("help variables\n", asked) + "help codes")
+	got = g.rest()
+	if n := strings.Count(got, "variables: what reports differ in"); n != asked || !strings.HasSuffix(got, "\n130 4 3 1 2 5.\n") {
+		t.Errorf("%d answers of %d in %d bytes, which end with %q", n, asked, len(got), got[max(0, len(got)-100):])
+	}
+
 	g = s.guest()
 	g.send("status # don't stop; quit\nexplain test 6s --rate 10 --label 'a;b # c'; explain test 6s --label ';'\n")
 	if got := g.rest(); len(regexp.MustCompile(`(?m)^relay +stand-in`).FindAllString(got, -1)) != 1 ||

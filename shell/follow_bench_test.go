@@ -31,24 +31,28 @@ func BenchmarkFollowers(b *testing.B) {
 	}
 	// cpu is what a run takes of the server, in seconds, and late its p99 lateness, in nanoseconds.
 	run := func(clients int) (cpu, late float64) {
+		all := make([]net.Conn, clients)
+		for i := range all {
+			var err error
+			if all[i], err = net.Dial("tcp", s.addr); err != nil {
+				b.Fatal(err)
+			}
+			defer all[i].Close()
+		}
+		for _, conn := range all {
+			if _, err := bufio.NewReader(conn).ReadString('\n'); err != nil { // the banner
+				b.Fatal(err)
+			}
+		}
+		before := used()
 		s.tell("test " + load.String() + " --rate 50 --mix sessions --pool 10\n")
-		for i := range clients {
-			conn, err := net.Dial("tcp", s.addr)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer conn.Close()
-			r := bufio.NewReader(conn)
-			if _, err := r.ReadString('\n'); err != nil { // the banner
-				b.Fatal(err)
-			}
+		for i := range all {
 			if i%2 == 0 {
-				if _, err := conn.Write([]byte("follow\n")); err != nil {
+				if _, err := all[i].Write([]byte("follow\n")); err != nil {
 					b.Fatal(err)
 				}
 			}
 		}
-		before := used()
 		s.tell("wait\n")
 		r := last(b, db)
 		v := r.Metrics["late-p99"].Value
