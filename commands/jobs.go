@@ -185,7 +185,7 @@ once more, the relay is killed at once. Anybody's job can be cancelled: whose it
 			case was == Running && again:
 				said = "was being stopped: its relay is killed"
 			case was == Running:
-				said = "is being stopped, and saved"
+				said = "is being stopped, and what it measured is saved"
 			}
 			whose := "your own"
 			if j.owner != s {

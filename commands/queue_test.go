@@ -94,11 +94,11 @@ func TestCancel(t *testing.T) {
 		same(t, "once more", bob.says("cancel j2"), "error: cancel: j2 is over: cancelled\nhint: \n")
 
 		time.Sleep(3 * time.Second)
-		same(t, "another's that runs", bob.says("cancel"), "j1, of ann, is being stopped, and saved: work 10s\n")
+		same(t, "another's that runs", bob.says("cancel"), "j1, of ann, is being stopped, and what it measured is saved: work 10s\n")
 		synctest.Wait()
 		same(t, "its owner", ann.hears(), "j1 cancelled after 3s: work: interrupted: cancelled by bob\nj3 begins: work 30s --stubborn\nworks for ann with stand-in, format 0\n")
 
-		same(t, "own", ann.says("cancel j3"), "j3, your own, is being stopped, and saved: work 30s --stubborn\n")
+		same(t, "own", ann.says("cancel j3"), "j3, your own, is being stopped, and what it measured is saved: work 30s --stubborn\n")
 		time.Sleep(time.Hour)
 		equal(t, "it does not stop", states(b), []string{"j2 ann cancelled 130", "j1 ann cancelled 130", "j3 ann running 0s"})
 		same(t, "once more", ann.says("cancel j3"), "j3, your own, was being stopped: its relay is killed: work 30s --stubborn\nkilled\nj3 cancelled after 1h0m0s: work: interrupted: cancelled by ann\n")
