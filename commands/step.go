@@ -38,7 +38,8 @@ type step struct {
 // Where less was sent than was due, to keep up says nothing, and not to keep up
 // says it all the more. Sends that were late, but went out, are a load all the
 // same. What other programs took may be why the relay did not keep up, where
-// with their share too it would have; but not where the relay left a CPU's worth unused, ready or running.
+// with twice their share it would have (they slow the senders and the upstream
+// too); but not where the relay used and waited for less than a CPU.
 //
 // A backlog that grows does so evenly; one that jumps once leaves a large error of the slope, and doubt.
 func judgeStep(rate float64, r *store.Report) step {
@@ -65,7 +66,7 @@ func judgeStep(rate float64, r *store.Report) step {
 		s.says, s.why = falls, fmt.Sprintf("falls behind: the backlog grows by %s, %s of the rate", quantity(g.Slope, "sends/s"), percent(g.Slope/g.Rate))
 		if why, ok := marks["upstream-limited"]; ok {
 			s.says, s.why = barely, s.why+", but upstream-limited: "+why
-		} else if why, ok := marks["host-busy"]; ok && wanted(r.Result) > 0.9 && (g.Rate-g.Slope)/(1-others(r.Result)) >= 0.99*g.Rate {
+		} else if why, ok := marks["host-busy"]; ok && wanted(r.Result) > 0.9 && g.Rate-g.Slope >= 0.99*g.Rate*(1-2*others(r.Result)) {
 			s.says, s.why = barely, s.why+", which host-busy explains: "+why
 		}
 		s.doubt = g.Slope < clearSlope*g.Error
@@ -116,7 +117,7 @@ func others(r *result.Result) float64 {
 	if of <= 0 || r.Harness.Others < 0 {
 		return 0
 	}
-	return min(float64(r.Harness.Others)/of, 0.99)
+	return float64(r.Harness.Others) / of
 }
 
 // words is what the step says, in words.
