@@ -13,6 +13,7 @@ import (
 
 // buildsFound are the builds that reports are of, all else equal.
 type buildsFound struct {
+	db     *store.DB
 	c      *store.Collated // of one group
 	rows   []*store.Row    // oldest first
 	newest int             // which of them is in question: those before it are the earlier ones
@@ -71,7 +72,7 @@ func (s *Session) findBuilds(q *verifying) (*buildsFound, *finding, error) {
 	default:
 		return nil, nil, mixed(c)
 	}
-	b := &buildsFound{c: c}
+	b := &buildsFound{db: db, c: c}
 	rows := c.Groups[0].Rows
 	for i := range rows {
 		b.rows = append(b.rows, &rows[i])

@@ -23,21 +23,35 @@ earlier one; where a report has no revision, or one with changes beside it, buil
 by their sha256 instead, and ordered by their first runs. The verdict is corrected for how many there are. 1: worse
 than one of them, 0: better than or no different from each, 2: inconclusive, or no verdict.
 
-A verdict needs runs that take turns: ab makes such. Reports that
-differ in any condition but the build are refused, exit code 3: add a filter. --like takes the
+A verdict needs runs that take turns: ab makes such, and --rerun makes them of these builds.
+Reports that differ in any condition but the build are refused, exit code 3: add a filter. --like takes the
 conditions of a report, and asks whether its build is worse than those before it.`,
 	args:     []arg{{name: "FILTER", help: "a condition on a variable or headline metric", optional: true, many: true, values: filterValues}},
-	examples: []string{"verify relay-branch=main mix=errors rate=200", "verify --like last --metric rss-peak", "verify mix=errors -n 168h --margin 3%"},
+	examples: []string{"verify relay-branch=main mix=errors rate=200", "verify --like last --metric rss-peak", "verify mix=errors -n 168h --margin 3%", "verify --like last --rerun"},
 	store:    true,
 	table:    true,
-	setup: func(s *Session, fs *pflag.FlagSet) work {
+	queue: func(s *Session, fs *pflag.FlagSet) prepare {
+		asked := verified(fs)
+		return func(_ context.Context, args []string) (task, error) {
+			q, err := asked(args)
+			if err != nil {
+				return task{}, err
+			}
+			if !q.rerun {
+				return task{now: func() (Code, error) { return s.verify(q) }}, nil
+			}
+			about, _, err := s.aboutRerun(q)
+			return task{about: about, do: func(ctx context.Context, s *Session) (Code, error) { return s.rerun(ctx, q) }}, err
+		}
+	},
+	explain: func(s *Session, fs *pflag.FlagSet) work {
 		asked := verified(fs)
 		return func(_ context.Context, args []string) (Code, error) {
 			q, err := asked(args)
 			if err != nil {
 				return Fine, err
 			}
-			return s.verify(q)
+			return Fine, s.explainRerun(q)
 		}
 	},
 }
@@ -50,6 +64,8 @@ type verifying struct {
 	newest  string // limit as it was typed
 	margin  float64
 	metric  *store.Metric
+	rerun   bool // make the runs again, in turns
+	force   bool // also where the margin is under the noise
 }
 
 // verified binds the flags of verify, and gives what reads what was typed for them.
@@ -60,8 +76,10 @@ func verified(fs *pflag.FlagSet) func(args []string) (*verifying, error) {
 	margin := fs.String("margin", marginText(store.DefaultMargin), "the difference in `PERCENT` that matters")
 	metric := fs.String("metric", store.DefaultPrimary, "the `METRIC` that decides")
 	offer(fs, "metric", metricNames)
+	rerun := fs.Bool("rerun", false, fmt.Sprintf("run the builds again, in turns: %d runs of each, where they were found, as long as they are still the same", defaultRuns))
+	force := fs.Bool("force", false, "also with a margin under the noise that was measured here")
 	return func(args []string) (*verifying, error) {
-		q := &verifying{like: *like, newest: *newest}
+		q := &verifying{like: *like, newest: *newest, rerun: *rerun, force: *force}
 		var err error
 		if q.filters, err = parseFilters(args); err != nil {
 			return nil, err
@@ -107,6 +125,9 @@ func (s *Session) verify(q *verifying) (Code, error) {
 		return Fine, err
 	}
 	if f == nil {
+		if err := s.checkFloor(q, b); err != nil {
+			return Fine, err
+		}
 		f = b.judge(q)
 	}
 	return codeOf(f.answer), s.printFinding(q, f)
@@ -186,7 +207,7 @@ func (f *finding) conclude(q *verifying) {
 	}
 	metric := q.metric.Name
 	if blocks {
-		f.hint = "runs that take turns, such as ab makes"
+		f.hint = "runs that take turns: verify --rerun with the same filters makes them, as does ab"
 	}
 	switch {
 	case len(of[stats.Worse]) > 0:
