@@ -33,6 +33,7 @@ func revisions(t *testing.T, db *store.DB, n int, dearer float64, change func(si
 }
 
 func TestVerify(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		make func(t *testing.T, db *store.DB)
@@ -40,58 +41,59 @@ func TestVerify(t *testing.T) {
 		code Code
 		says []string
 	}{
-		{"worse", func(t *testing.T, db *store.DB) { revisions(t, db, 6, 0.3, nil) }, "verify relay-branch=main mix=errors=3,logs=1", Worse,
-			[]string{"worse: 0000000002 is worse than 0000000001 by cpu-per-envelope: +30", "n=6+6", "revision 0000000002, version 26.4.0, branch main, of 2026-04-02: 6 runs"}},
-		{"better", func(t *testing.T, db *store.DB) { revisions(t, db, 6, -0.3, nil) }, "verify", Fine, []string{"better: 0000000002 is better than 0000000001"}},
-		{"the same", func(t *testing.T, db *store.DB) { revisions(t, db, 6, 0, nil) }, "verify", Fine, []string{"not worse: 0000000002 is no worse than 0000000001 by cpu-per-envelope, margin 5%"}},
-		{"under the margin", func(t *testing.T, db *store.DB) { revisions(t, db, 6, 0.08, nil) }, "verify --margin 10%", Fine, []string{"margin 10%"}},
+		{"worse", func(t *testing.T, db *store.DB) { revisions(t, db, 4, 0.3, nil) }, "verify relay-branch=main mix=errors=3,logs=1", Worse,
+			[]string{"worse: 0000000002 is worse than 0000000001 by cpu-per-envelope: +30", "n=4+4", "revision 0000000002, version 26.4.0, branch main, of 2026-04-02: 4 runs"}},
+		{"better", func(t *testing.T, db *store.DB) { revisions(t, db, 4, -0.3, nil) }, "verify", Fine, []string{"better: 0000000002 is better than 0000000001"}},
+		{"the same", func(t *testing.T, db *store.DB) { revisions(t, db, 4, 0, nil) }, "verify", Fine, []string{"not worse: 0000000002 is no worse than 0000000001 by cpu-per-envelope, margin 5%"}},
+		{"under the margin", func(t *testing.T, db *store.DB) { revisions(t, db, 4, 0.08, nil) }, "verify --margin 10%", Fine, []string{"margin 10%"}},
 		{"too few", func(t *testing.T, db *store.DB) { revisions(t, db, 3, 0.3, nil) }, "verify", Inconclusive, []string{"no verdict: of 0000000002 against 0000000001", "needs 4 runs a side, has 3"}},
 		{"in blocks", func(t *testing.T, db *store.DB) {
-			revisions(t, db, 6, 0.3, func(side int, r *store.Report) {
+			revisions(t, db, 4, 0.3, func(side int, r *store.Report) {
 				r.Result.Started = r.Result.Started.Add(time.Duration(side) * 5 * time.Hour)
 			})
-		}, "verify", Inconclusive, []string{"no verdict: of 0000000002 against 0000000001", "not interleaved: the machine's drift is in this number (6 runs", "+30"}},
+		}, "verify", Inconclusive, []string{"no verdict: of 0000000002 against 0000000001", "not interleaved: the machine's drift is in this number (4 runs", "+30"}},
 		// Nothing in common is no pass.
-		{"no such branch", func(t *testing.T, db *store.DB) { revisions(t, db, 6, 0.3, nil) }, "verify relay-branch=mian mix=errors=3,logs=1", Inconclusive,
+		{"no such branch", func(t *testing.T, db *store.DB) { revisions(t, db, 4, 0.3, nil) }, "verify relay-branch=mian mix=errors=3,logs=1", Inconclusive,
 			[]string{"no report: none has relay-branch mian; the nearest is main"}},
-		{"no such reports", func(t *testing.T, db *store.DB) { revisions(t, db, 6, 0.3, nil) }, "verify relay-branch=main rate>900", Inconclusive,
+		{"no such reports", func(t *testing.T, db *store.DB) { revisions(t, db, 4, 0.3, nil) }, "verify relay-branch=main rate>900", Inconclusive,
 			[]string{"no verdict: no report has all of relay-branch=main, rate>900"}},
 		{"no report", func(*testing.T, *store.DB) {}, "verify", Inconclusive, []string{"no verdict: there is no report yet"}},
 		{"one revision", func(t *testing.T, db *store.DB) {
 			inTurns(t, db, 3, func(_, i int, r *store.Report) { revision(r, 1, i, 0) })
 		}, "verify --like last", Inconclusive, []string{"no verdict: nothing to compare with: 0000000001 is the only build there is"}},
-		{"the earliest", func(t *testing.T, db *store.DB) { revisions(t, db, 6, 0.3, nil) }, "verify --like last", Inconclusive,
+		{"the earliest", func(t *testing.T, db *store.DB) { revisions(t, db, 4, 0.3, nil) }, "verify --like last", Inconclusive,
 			[]string{"no verdict: nothing to compare with: 0000000001 is the earliest build there is"}},
 		{"like the newest", func(t *testing.T, db *store.DB) {
-			revisions(t, db, 6, 0.3, nil)
+			revisions(t, db, 4, 0.3, nil)
 			inTurns(t, db, 1, func(_, i int, r *store.Report) { revision(r, 5, i, 0); r.Plan["rate"] = "300" })
 		}, "verify --like last-2", Inconclusive, []string{"earliest"}},
 		{"mixed", func(t *testing.T, db *store.DB) {
-			revisions(t, db, 6, 0.3, nil)
+			revisions(t, db, 4, 0.3, nil)
 			inTurns(t, db, 1, func(_, i int, r *store.Report) { revision(r, 2, i, 0); r.Plan["rate"] = "300" })
 		}, "verify", Usage, []string{"the reports are not alike in all but the build: rate differs (200, 300)", "hint: add filters, such as rate=300"}},
 		{"dirty", func(t *testing.T, db *store.DB) {
-			revisions(t, db, 6, 0.3, func(side int, r *store.Report) {
+			revisions(t, db, 4, 0.3, func(side int, r *store.Report) {
 				r.Provenance.Relay.Revision, r.Provenance.Relay.Dirty = "aaaaaaaaaa", side == 1
 			})
 		}, "verify", Worse, []string{"sha256 0000000000"}},
 		// A metric that has no value is no pass.
 		{"no value", func(t *testing.T, db *store.DB) {
-			revisions(t, db, 6, 0.3, func(_ int, r *store.Report) { r.Result.Tally.AcceptedSpans = result.Spans{} })
-		}, "verify --metric response-p99", Inconclusive, []string{"no verdict: no value of response-p99 in 6 of 6 reports of 0000000002\n"}},
+			revisions(t, db, 4, 0.3, func(_ int, r *store.Report) { r.Result.Tally.AcceptedSpans = result.Spans{} })
+		}, "verify --metric response-p99", Inconclusive, []string{"no verdict: no value of response-p99 in 4 of 4 reports of 0000000002\n"}},
 		{"no value, one build", func(t *testing.T, db *store.DB) {
 			if err := db.Save(storetest.Report(2)); err != nil {
 				t.Fatal(err)
 			}
 		}, "verify --like last --metric forwarded-rate", Inconclusive, []string{"no verdict: no value of forwarded-rate in 1 of 1 report", "(mark short makes it unfit in"}},
 		{"unfit", func(t *testing.T, db *store.DB) {
-			revisions(t, db, 6, 0.3, func(_ int, r *store.Report) { r.Result.Failed = "it broke" })
+			revisions(t, db, 4, 0.3, func(_ int, r *store.Report) { r.Result.Failed = "it broke" })
 		}, "verify", Inconclusive, []string{"(mark failed makes it unfit"}},
 		{"no such metric", func(*testing.T, *store.DB) {}, "verify --metric cpu-per-envelop", Usage, []string{"did you mean cpu-per-envelope?"}},
 		{"no direction", func(*testing.T, *store.DB) {}, "verify --metric due-rate", Usage, []string{"neither more nor less of due-rate is better"}},
 		{"no such report", func(*testing.T, *store.DB) {}, "verify --like last", CouldNot, []string{"no run was made here yet"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			db := storetest.Open(t)
 			tt.make(t, db)
 			var out strings.Builder
@@ -106,6 +108,7 @@ func TestVerify(t *testing.T) {
 
 // Of several earlier revisions the one is named that the newest is worse than.
 func TestVerifyNames(t *testing.T) {
+	t.Parallel()
 	db := storetest.Open(t)
 	began := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	for i := range 18 {
@@ -172,6 +175,7 @@ func TestVerifyDirection(t *testing.T) {
 
 // The same through the store, of those that can be made so.
 func TestVerifyDirectionOfReports(t *testing.T) {
+	t.Parallel()
 	sketch := func(by float64) *result.Sketch {
 		s := result.NewSketch()
 		for i := range 2000 {
@@ -199,7 +203,7 @@ func TestVerifyDirectionOfReports(t *testing.T) {
 		for _, change := range []float64{1.2, 1 / 1.2} {
 			db := storetest.Open(t)
 			i := 0
-			revisions(t, db, 5, 0, func(side int, r *store.Report) {
+			revisions(t, db, 4, 0, func(side int, r *store.Report) {
 				i++
 				f := 1 + 0.002*float64(i%3)
 				if side == 1 {
