@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"relaybench/commands/table"
@@ -89,7 +90,11 @@ func finePrint(r *store.Report) []string {
 		case relay.FormURL:
 			who = "senders and upstream (and the relay, if it is on this host)"
 		}
-		add("%s shared %d CPUs, not pinned", who, res.Harness.CPUs)
+		cpus := "CPUs"
+		if res.Harness.CPUs <= 1 {
+			cpus = "CPU"
+		}
+		add("%s shared %s %s, not pinned", who, strconv.FormatFloat(res.Harness.CPUs, 'f', -1, 64), cpus)
 	}
 	add("synthetic payloads (version %d), %s envelopes in turn", res.Pool.Payload, count(res.Pool.Envelopes))
 	if res.Pool.AgentsSent > 0 {

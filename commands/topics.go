@@ -227,7 +227,7 @@ const helpMethod = `1 check     before anything starts: relay, ports, files; the
 4 ready     healthy, and a warm-up envelope of each kind settled
 5 idle      the relay's CPU without load
 6 load      send k is due at start + k/rate, whatever the answers (open loop)
-7 drain     until all is accounted for, or nothing has come for --drain
+7 drain     until all is accounted for, or nothing new has come for --drain
 8 stop      SIGTERM, grace, SIGKILL
 9 report    saved, always: also of a cancelled, short or failed run
 

@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"relaybench/harness/result"
@@ -11,8 +12,13 @@ import (
 // quietCPU is how much of a core above its idle use a relay may take and still count as quiet.
 const quietCPU = 0.05
 
-// drain waits until everything is accounted for, or until nothing has come
-// for the plan's drain time. It outlives ctx, for the sake of what was sent, but
+// againWithin is how long ago a request must have come for a relay to be at
+// sending again what was turned away. Source: Relay waits 1 s (http.retry_delay).
+const againWithin = 3 * time.Second
+
+// drain waits until everything is accounted for, or until nothing that was
+// missing has come for the plan's drain time. What comes again and is turned
+// away again does not prolong it: an upstream that answers 5xx for ever ends it too. It outlives ctx, for the sake of what was sent, but
 // then for no longer than that time; where that cut it off, the error is ctx's
 // cause. A relay that ends by itself meanwhile is an error.
 func (x *run) drain(ctx context.Context) error {
@@ -35,6 +41,7 @@ func (x *run) awaitDrain(ctx context.Context) result.Drain {
 	defer tick.Stop()
 	from := x.now()
 	var nextJoin int64
+	news, left := from, uint64(math.MaxUint64) // when the fewest were missing, and how many
 	died := x.died()
 	exited := int64(0)
 	pid := x.pid()
@@ -42,17 +49,25 @@ func (x *run) awaitDrain(ctx context.Context) result.Drain {
 	for {
 		now := x.now()
 		if now >= nextJoin {
-			if x.accounted() {
+			missing := x.missing()
+			if missing == 0 {
 				return result.Drained
+			}
+			if missing < left {
+				left, news = missing, x.now()
 			}
 			// A join looks at every send: it may take a tenth of the time, no more.
 			nextJoin = x.now() + max(int64(poll), 10*(x.now()-now))
 		}
-		switch quiet := time.Duration(x.now() - max(x.up.Changed(), from)); {
+		switch quiet := time.Duration(x.now() - news); {
 		case exited != 0:
 		case quiet >= x.plan.Drain && busy.looked():
-			if x.accounted() {
+			if x.missing() == 0 {
 				return result.Drained
+			}
+			if ago := x.now() - x.up.Changed(); x.kept > 0 && ago < int64(max(againWithin, x.plan.Drain/2)) {
+				x.res.DrainWhy = fmt.Sprintf("the upstream turned %d of them away, and none of what came again within %v was new", x.kept, x.plan.Drain)
+				return result.NotDrained
 			}
 			if !busy.known() {
 				return result.DrainUnknown
@@ -64,13 +79,13 @@ func (x *run) awaitDrain(ctx context.Context) result.Drain {
 		case quiet > x.plan.Drain-min(time.Second, x.plan.Drain/2):
 			busy.look()
 		default:
-			busy.forget() // something came: the window begins anew
+			busy.forget() // something new came: the window begins anew
 		}
 		if ctx.Err() != nil && x.now()-from > int64(x.plan.Drain) {
 			return result.NotDrained
 		}
 		if exited != 0 && x.up.Open() == 0 && x.now()-max(x.up.Changed(), exited) > int64(200*time.Millisecond) {
-			if x.accounted() {
+			if x.missing() == 0 {
 				return result.Drained
 			}
 			return result.DrainExited
@@ -88,17 +103,12 @@ func (x *run) awaitDrain(ctx context.Context) result.Drain {
 	}
 }
 
-// accounted says that no send is missing any more.
-func (x *run) accounted() bool {
+// missing is how many items the ledger lacks as things stand.
+func (x *run) missing() uint64 {
 	x.join()
-	return x.settledLedger()
-}
-
-// settledLedger says that the ledger of what was joined last has nothing in flight.
-func (x *run) settledLedger() bool {
 	r := *x.res
 	r.Drain = result.NotDrained
-	return result.LedgerOf(&r).Total.Items.InFlight == 0
+	return result.LedgerOf(&r).Total.Items.InFlight
 }
 
 // busy tells whether the relay still works: its CPU use over the last part of the drain, less its idle use.

@@ -14,6 +14,7 @@ func (x *run) join() {
 		kinds[i] = result.Kind{Name: x.kinds[k].Name, Unit: x.kinds[k].Unit, Category: x.kinds[k].Category}
 	}
 	log := &x.tally.Log
+	x.kept = 0
 	for seq := uint64(0); seq < x.tally.Due; seq++ {
 		i := x.pool.Kind(seq)
 		items := uint64(x.pool.Elements(seq))
@@ -35,6 +36,9 @@ func (x *run) join() {
 		case upstream.Lost:
 			c.Lost++
 			c.LostItems += items
+		case upstream.Kept:
+			x.kept++
+			fallthrough
 		default:
 			c.Missing++
 			c.MissingItems += items

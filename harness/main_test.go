@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		os.Exit(relay.KeeperMain())
 	case "bad-relay":
 		os.Exit(badRelay())
+	case "neighbour":
+		os.Exit(neighbourMain())
 	case "run": // a whole relaybench, for tests that kill it
 		os.Exit(runMain())
 	}

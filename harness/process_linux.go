@@ -2,9 +2,7 @@ package harness
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -48,35 +46,6 @@ func processMemory(pid int) (rss, peak int64, threads int, ok bool) {
 // Source: proc_pid_clear_refs(5), value 5.
 func resetPeak(pid int) bool {
 	return pid > 0 && os.WriteFile("/proc/"+strconv.Itoa(pid)+"/clear_refs", []byte("5"), 0) == nil
-}
-
-// runQueueWait is how long the living threads of a process have waited for a CPU, in nanoseconds; -1 unknown.
-// Source: the second field of /proc/PID/task/TID/schedstat.
-func runQueueWait(pid int) int64 {
-	if pid <= 0 {
-		return -1
-	}
-	files, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat")
-	if len(files) == 0 {
-		return -1
-	}
-	sum := int64(0)
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil {
-			continue // the thread has ended
-		}
-		fields := strings.Fields(string(text))
-		if len(fields) < 2 {
-			return -1
-		}
-		wait, err := strconv.ParseInt(fields[1], 10, 64)
-		if err != nil {
-			return -1
-		}
-		sum += wait
-	}
-	return sum
 }
 
 // tick is the unit of CPU times in /proc: USER_HZ, which is 100 on every Linux that Go runs on.

@@ -17,6 +17,7 @@ import (
 
 	"relaybench/envelope"
 	"relaybench/harness/blaster"
+	"relaybench/harness/host"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
@@ -68,9 +69,10 @@ type limits struct {
 	idle   time.Duration // the idle window
 	grace  time.Duration // from SIGTERM to SIGKILL
 	rounds int           // of the calibration
+	memory func() (left, total uint64, ok bool)
 }
 
-var defaultLimits = limits{ready: 60 * time.Second, global: 30 * time.Second, warm: 30 * time.Second,
+var defaultLimits = limits{memory: host.Memory, ready: 60 * time.Second, global: 30 * time.Second, warm: 30 * time.Second,
 	idle: 500 * time.Millisecond, grace: 10 * time.Second, rounds: calibrateRounds}
 
 // ErrRelayDied is in the error of a run whose relay ended by itself.
@@ -95,6 +97,7 @@ type run struct {
 	agent *through
 	live  blaster.Live
 	tally *result.Tally
+	kept  uint64         // sends that the upstream turned away and that the relay keeps, by the last join
 	base  upstream.Stats // at load start: warm-up's share is taken off
 
 	senders *blaster.Processes // nil: this process sends
@@ -380,18 +383,14 @@ func (x *run) load(ctx context.Context) error {
 	x.startMeter()
 	start := x.now() + int64(10*time.Millisecond)
 	x.res.LoadStart = start
-	x.sampler = x.startSampler(start, cancel)
+	x.sampler = x.startSampler(start)
 	load := x.share()
 	load.Schedule.Start = start
 
 	watch := make(chan struct{})
 	go func() {
 		defer close(watch)
-		select {
-		case <-x.died():
-			cancel(ErrRelayDied)
-		case <-ctx.Done():
-		}
+		x.guard(ctx, cancel)
 	}()
 	x.hook("send")
 	var err error

@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -444,6 +445,9 @@ func testSenderProcesses(t *testing.T, p relay.Program) {
 	closed(t, r, l, 200)
 	if r.Tally.CPU == 0 || r.Tally.AcceptedSpans.Response.Count() != l.Total.Sends.Sent {
 		t.Errorf("senders used %d ns, response rests on %d sends", r.Tally.CPU, r.Tally.AcceptedSpans.Response.Count())
+	}
+	if runtime.GOOS == "linux" && (r.Tally.Wait <= 0 || r.Harness.WaitLoad < r.Tally.Wait) {
+		t.Errorf("senders waited %d ns for a CPU, and %d ns with this process", r.Tally.Wait, r.Harness.WaitLoad)
 	}
 }
 

@@ -4,13 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/metrics"
 	"time"
 
 	"github.com/goccy/go-yaml"
-	"github.com/shirou/gopsutil/v4/mem"
 
+	"relaybench/harness/host"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
 )
@@ -38,8 +37,8 @@ func (x *run) startMeter() {
 	resetPeak(m.self)
 	m.others = othersCPU(m.self)
 	m.gcs = collections()
-	m.relay = runQueueWait(pid)
-	m.wait = runQueueWait(m.self)
+	m.relay = host.RunQueueWait(pid)
+	m.wait = host.RunQueueWait(m.self)
 	m.cpu, _ = processCPU(m.self)
 }
 
@@ -49,17 +48,19 @@ func (m *meter) loadEnded() {
 	x.res.Relay.CPULoad, _ = processCPU(x.pid())
 	x.res.Relay.CPUDrain = x.res.Relay.CPULoad // until the drain has ended
 	h := &x.res.Harness
-	h.CPUs = runtime.NumCPU()
+	h.CPUs = host.CPUs()
 	cpu, _ := processCPU(m.self)
 	h.CPULoad = cpu - m.cpu
 	if x.tally != nil {
 		h.CPULoad += x.tally.CPU
 	}
-	h.WaitLoad = since(m.wait, runQueueWait(m.self))
-	if x.senders != nil {
-		h.WaitLoad = -1 // the senders' own is not seen from here
+	h.WaitLoad = since(m.wait, host.RunQueueWait(m.self))
+	if t := x.tally; t != nil && h.WaitLoad >= 0 {
+		if h.WaitLoad += t.Wait; t.Wait < 0 {
+			h.WaitLoad = -1
+		}
 	}
-	h.RelayWait = since(m.relay, runQueueWait(x.pid()))
+	h.RelayWait = since(m.relay, host.RunQueueWait(x.pid()))
 	h.GCs = collections() - m.gcs
 }
 
@@ -120,14 +121,36 @@ func (g *memoryGuard) Error() string {
 	return fmt.Sprintf("%d MiB of %d MiB of memory left: less than a tenth", g.left>>20, g.total>>20)
 }
 
+// guardEvery is how often memory is looked at during the load: a relay that cannot keep up has grown by 200 MB/s.
+const guardEvery = 200 * time.Millisecond
+
+// guard stops the load when the relay has ended or memory runs out, until ctx ends.
+func (x *run) guard(ctx context.Context, stop context.CancelCauseFunc) {
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-x.died():
+			stop(ErrRelayDied)
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if left, total, ok := x.limits.memory(); ok && left < total/10 {
+				stop(&memoryGuard{left, total})
+				return
+			}
+		}
+	}
+}
+
 // sampler takes a sample each second from load start to drain end, and one
 // where the load ends. Its goroutine is joined by close.
 type sampler struct {
 	x     *run
 	start int64
-	end   int64                   // when the load ends by plan
-	guard context.CancelCauseFunc // stops the load
-	cut   chan struct{}           // closed when the load ended before
+	end   int64         // when the load ends by plan
+	cut   chan struct{} // closed when the load ended before
 	quit  chan struct{}
 	done  chan struct{}
 
@@ -138,8 +161,8 @@ type sampler struct {
 
 const sampleEvery = int64(time.Second)
 
-func (x *run) startSampler(start int64, guard context.CancelCauseFunc) *sampler {
-	s := &sampler{x: x, start: start, end: start + int64(x.plan.Duration), guard: guard,
+func (x *run) startSampler(start int64) *sampler {
+	s := &sampler{x: x, start: start, end: start + int64(x.plan.Duration),
 		cut: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{})}
 	go s.run()
 	return s
@@ -208,9 +231,6 @@ func (s *sampler) take(self int, selfCPU int64, perSend map[int]float64, drainin
 	}
 	if cpu, ok := processCPU(self); ok {
 		v.HarnessCPU = cpu - selfCPU
-	}
-	if m, err := mem.VirtualMemory(); err == nil && m.Available < m.Total/10 {
-		s.guard(&memoryGuard{m.Available, m.Total})
 	}
 	s.samples = append(s.samples, v)
 	x.tell(func(o Observer) { o.Sample(v) })

@@ -28,7 +28,7 @@ var imports = map[string][]string{
 	"harness/variable": {},
 	"harness/plan":     {"harness/variable", "envelope"},
 	"harness/result":   {"envelope"},
-	"harness/blaster":  {"harness/result", "envelope"},
+	"harness/blaster":  {"harness/host", "harness/result", "envelope"},
 	"harness/relay":    {"harness/result"},
 	"harness/builds":   {"harness/result"},
 	"harness/host":     {"harness/result"},

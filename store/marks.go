@@ -73,7 +73,11 @@ var Marks = []Mark{
 		Of: marked(behind)},
 	{Name: "not-drained", Help: "the drain was cut off while Relay still worked", Unfit: []string{"cpu-per-envelope", "cpu-per-item", "unaccounted", "unaccounted-items"},
 		Of: marked(func(r *result.Result) (string, bool) {
-			return why(fmt.Sprintf("%d sends in flight", result.LedgerOf(r).Total.Sends.InFlight), r.Drain == result.NotDrained)
+			by := fmt.Sprintf("%d sends in flight", result.LedgerOf(r).Total.Sends.InFlight)
+			if r.DrainWhy != "" {
+				by += ": " + r.DrainWhy
+			}
+			return why(by, r.Drain == result.NotDrained)
 		})},
 	{Name: "memory-guard", Help: "the load was stopped because memory ran out", Unfit: names(Rates, CPU),
 		Of: marked(func(r *result.Result) (string, bool) { return why(r.MemoryGuard, r.MemoryGuard != "") })},
@@ -167,7 +171,7 @@ func harnessLimited(r *result.Result) (string, bool) {
 // readers of answers and the upstream.
 func starved(r *result.Result) (string, bool) {
 	waiting, ok := ratio(float64(r.Harness.WaitLoad), loadSeconds(r)*1e9)
-	if !ok || waiting < float64(max(1, r.Harness.CPUs)) {
+	if !ok || waiting < max(1, r.Harness.CPUs) {
 		return "", false
 	}
 	return figure(waiting) + " threads of relaybench waited for a CPU", true
@@ -232,7 +236,7 @@ func (g Growth) Behind() bool { return g.Slope > behindShare*g.Rate && g.Slope >
 
 func hostBusy(r *result.Result) (string, bool) {
 	span := float64(r.DrainEnd) - float64(r.LoadStart)
-	share, ok := ratio(float64(r.Harness.Others), span*float64(r.Harness.CPUs))
+	share, ok := ratio(float64(r.Harness.Others), span*r.Harness.CPUs)
 	if !ok || share <= othersShare {
 		return "", false
 	}

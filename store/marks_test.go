@@ -34,16 +34,18 @@ var marked = []struct {
 	{"harness-limited", reports{
 		"p99 lateness 14ms":                              func(r *store.Report) { r.Result.Tally.Late = late(14 * time.Millisecond) },
 		"41% of due sends sent":                          func(r *store.Report) { r.Result.Tally.Due, r.Result.Tally.Sent = 1000, 410 },
+		"1 threads of relaybench waited for a CPU":       func(r *store.Report) { r.Result.Harness.WaitLoad, r.Result.Harness.CPUs = 10e9, 0.5 },
 		"2 threads of relaybench waited for a CPU":       func(r *store.Report) { r.Result.Harness.WaitLoad = 20e9 },
 		"p99 lateness 14ms, 98.9% of due sends sent, 2.": limited,
 	}, reports{
-		"late, but not by over 10 ms":      func(r *store.Report) { r.Result.Tally.Late = late(9800 * time.Microsecond) },
-		"99% sent":                         func(r *store.Report) { r.Result.Tally.Due, r.Result.Tally.Sent = 1000, 990 },
-		"a closed loop":                    func(r *store.Report) { limited(r); r.Plan["rate"] = "max" },
-		"half a busy host's wait":          func(r *store.Report) { r.Result.Harness.WaitLoad = 10e9 },
-		"unknown wait, and CPUs":           func(r *store.Report) { r.Result.Harness.WaitLoad, r.Result.Harness.CPUs = -1, 0 },
-		"one send late among a hundred":    func(r *store.Report) { r.Result.Tally.Late.Add(1e10) },
-		"nothing was due, and no lateness": func(r *store.Report) { r.Result.Tally = result.NewTally(0, 1) },
+		"late, but not by over 10 ms": func(r *store.Report) { r.Result.Tally.Late = late(9800 * time.Microsecond) },
+		"99% sent":                    func(r *store.Report) { r.Result.Tally.Due, r.Result.Tally.Sent = 1000, 990 },
+		"a closed loop":               func(r *store.Report) { limited(r); r.Plan["rate"] = "max" },
+		"half a CPU, and less than one thread waits": func(r *store.Report) { r.Result.Harness.WaitLoad, r.Result.Harness.CPUs = 9e9, 0.5 },
+		"half a busy host's wait":                    func(r *store.Report) { r.Result.Harness.WaitLoad = 10e9 },
+		"unknown wait, and CPUs":                     func(r *store.Report) { r.Result.Harness.WaitLoad, r.Result.Harness.CPUs = -1, 0 },
+		"one send late among a hundred":              func(r *store.Report) { r.Result.Tally.Late.Add(1e10) },
+		"nothing was due, and no lateness":           func(r *store.Report) { r.Result.Tally = result.NewTally(0, 1) },
 	}},
 	{"upstream-limited", reports{
 		"Relay's 100 upstream requests were open in 1 of 10 samples":  func(r *store.Report) { r.Result.Samples[4].Open = 95 },
@@ -75,10 +77,19 @@ var marked = []struct {
 		},
 		"no samples": func(r *store.Report) { r.Result.Samples = nil },
 	}},
-	{"not-drained", reports{"5 sends in flight": func(r *store.Report) { missing(r, 5); r.Result.Drain = result.NotDrained }},
+	{"not-drained", reports{
+		"5 sends in flight": func(r *store.Report) { missing(r, 5); r.Result.Drain = result.NotDrained },
+		"5 sends in flight: the upstream turned 5 away": func(r *store.Report) {
+			missing(r, 5)
+			r.Result.Drain, r.Result.DrainWhy = result.NotDrained, "the upstream turned 5 away"
+		},
+	},
 		reports{"exited": func(r *store.Report) { r.Result.Drain = result.DrainExited }, "cannot be seen": func(r *store.Report) { r.Result.Drain = result.DrainUnknown }}},
 	{"memory-guard", reports{"700 MiB of 8192 MiB of memory left": func(r *store.Report) { r.Result.MemoryGuard = "700 MiB of 8192 MiB of memory left" }}, nil},
-	{"host-busy", reports{"others took 5.88% of the CPUs": func(r *store.Report) { r.Result.Harness.Others = 1.2e9 }},
+	{"host-busy", reports{
+		"others took 5.88% of the CPUs": func(r *store.Report) { r.Result.Harness.Others = 1.2e9 },
+		"others took 8.82% of the CPUs": func(r *store.Report) { r.Result.Harness.Others, r.Result.Harness.CPUs = 4.5e8, 0.5 },
+	},
 		reports{"4.9%": func(r *store.Report) { r.Result.Harness.Others = 1e9 }, "unknown": func(r *store.Report) { r.Result.Harness.Others = -1 }}},
 	{"unaccounted", reports{
 		"7 sends, 7 items": func(r *store.Report) { missing(r, 7) },

@@ -242,7 +242,7 @@ func randomReport(rnd *rand.Rand) *store.Report {
 			*p = number()
 		}
 	}
-	res.Harness.CPUs = rnd.IntN(4) - 1
+	res.Harness.CPUs = float64(rnd.IntN(4) - 1)
 	res.Relay.Limit = rnd.IntN(3)
 	for i := range res.Samples {
 		s := &res.Samples[i]

@@ -88,7 +88,8 @@ type Fate uint8
 
 // The fates of a send.
 const (
-	Missing Fate = iota // never came, or only to be answered so that Relay keeps it (502, 503, 504, a dropped connection)
+	Missing Fate = iota // never came
+	Kept                // came, and was answered so that Relay keeps it to send it again (502, 503, 504, a dropped connection)
 	Arrived             // acknowledged with a 2xx at least once, in all of its kind's item types
 	Partly              // acknowledged, but not in all of its kind's item types
 	Lost                // answered 4xx, 429 or 500 and never acknowledged: Relay drops it without an outcome
@@ -99,12 +100,13 @@ const (
 // It costs up to two bits a send for each of the item types of a kind, and one
 // more where sends were lost.
 func (s *Server) Fate(kind int, seq uint64) Fate {
-	acked, lost := 0, false
+	acked, lost, seen := 0, false, false
 	for slot := range s.kinds[kind].Items {
 		if s.counts.sends.acked[slot].has(seq) {
 			acked++
 		}
 		lost = lost || s.counts.sends.lost[slot].has(seq)
+		seen = seen || s.counts.sends.seen[slot].has(seq)
 	}
 	switch {
 	case acked == len(s.kinds[kind].Items):
@@ -113,6 +115,8 @@ func (s *Server) Fate(kind int, seq uint64) Fate {
 		return Partly
 	case lost:
 		return Lost
+	case seen:
+		return Kept
 	}
 	return Missing
 }

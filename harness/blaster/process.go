@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"syscall"
 	"time"
 
 	"relaybench/envelope"
+	"relaybench/harness/host"
 	"relaybench/harness/result"
 )
 
@@ -100,9 +102,12 @@ func senderMain(ctx context.Context, in io.Reader, orders *json.Decoder, say *js
 
 // runAlone runs a load in a process of its own, and makes the message that tells of it.
 func runAlone(ctx context.Context, load Load, pool *envelope.Pool, live *Live) message {
-	before := processCPU()
+	cpu, wait := processCPU(), host.RunQueueWait(os.Getpid())
 	tally, err := Run(ctx, load, pool, live)
-	tally.CPU = processCPU() - before
+	tally.CPU = processCPU() - cpu
+	if tally.Wait = -1; wait >= 0 {
+		tally.Wait = max(-1, host.RunQueueWait(os.Getpid())-wait)
+	}
 	m := message{Tally: tally, Log: &tally.Log}
 	if err != nil && ctx.Err() == nil {
 		m.Error = err.Error()

@@ -1,4 +1,4 @@
-// Package host tells what machine a run is made on.
+// Package host tells what machine a run is made on, and what of it is left.
 //
 // It must never know the run.
 package host

@@ -78,6 +78,41 @@ func TestCgroupLimits(t *testing.T) {
 	}
 }
 
+func TestCgroupMemory(t *testing.T) {
+	const at = "sys/fs/cgroup/"
+	for _, c := range []struct {
+		name        string
+		files       map[string]string
+		left, total uint64
+	}{
+		{"no limit", map[string]string{at + "a/memory.max": "max", at + "a/memory.current": "7"}, 0, 0},
+		{"half", map[string]string{at + "a/memory.max": "1000", at + "a/memory.current": "500"}, 500, 1000},
+		{"the cache of files is left", map[string]string{at + "a/memory.max": "1000", at + "a/memory.current": "900",
+			at + "a/memory.stat": "anon 500\ninactive_file 300\nactive_file 100\n"}, 400, 1000},
+		{"over the limit", map[string]string{at + "a/memory.max": "1000", at + "a/memory.current": "1001"}, 0, 1000},
+		{"the one above has less", map[string]string{at + "a/memory.max": "1000", at + "a/memory.current": "500",
+			at + "memory.max": "8000", at + "memory.current": "7900"}, 100, 8000},
+		{"the one above has a larger share", map[string]string{at + "a/memory.max": "1000", at + "a/memory.current": "990",
+			at + "memory.max": "100", at + "memory.current": "50"}, 10, 1000},
+		{"rubbish", map[string]string{at + "a/memory.max": "0", at + "a/memory.current": "x", at + "a/memory.stat": "inactive_file x"}, 0, 0},
+	} {
+		c.files["proc/self/cgroup"], c.files["proc/self/mountinfo"] = "0::/a\n", mounts
+		left, total, limited := cgroupMemory(files(c.files))
+		if left != c.left || total != c.total || limited != (c.total > 0) {
+			t.Errorf("%s: got %d of %d, %v, want %d of %d", c.name, left, total, limited, c.left, c.total)
+		}
+	}
+	if _, _, limited := cgroupMemory(files(nil)); limited {
+		t.Error("without a cgroup there is a limit")
+	}
+	if n := CPUs(); n <= 0 || n > float64(runtime.NumCPU()) {
+		t.Errorf("%v CPUs", n)
+	}
+	if left, total, ok := Memory(); ok && (left == 0 || left > total) {
+		t.Errorf("%d of %d left", left, total)
+	}
+}
+
 func TestDistribution(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"etc/os-release", "NAME=\"Debian GNU/Linux\"\nID=debian\nVERSION_ID=\"13\"\n# x\n\n", "debian 13"},

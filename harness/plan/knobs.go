@@ -278,7 +278,7 @@ func knobs() []Knob {
 	add(Knob{Name: "timeout", Help: "how long a sender waits for an answer", Default: "10s", Type: variable.Duration(time.Millisecond, time.Hour)}, get, set)
 
 	get, set = durationKnob(func(p *Plan) *time.Duration { return &p.Drain })
-	add(Knob{Name: "drain", Help: "after the load, how long nothing must have come before the run is over", Default: "10s", Type: variable.Duration(100*time.Millisecond, time.Hour)}, get, set)
+	add(Knob{Name: "drain", Help: "after the load, how long nothing new must have come before the run is over", Default: "10s", Type: variable.Duration(100*time.Millisecond, time.Hour)}, get, set)
 
 	get, set = durationKnob(func(p *Plan) *time.Duration { return &p.Latency })
 	add(Knob{Name: "upstream-latency", Help: "how long after its arrival the upstream answers an envelope; it is counted when it arrives. Relay has limits.max_concurrent_requests open at once, and gives one up after http.timeout",

@@ -14,6 +14,7 @@ type Result struct {
 	LoadEnd   int64  `json:"load_end_ns"`  // when the schedule ended or was cut; 0: no load
 	DrainEnd  int64  `json:"drain_end_ns"` // when all was accounted for, or the drain given up; 0: no drain
 	Drain     Drain  `json:"drain"`
+	DrainWhy  string `json:"drain_why,omitempty"` // what kept the relay at work, where that is known of a drain that was cut off
 
 	Cancelled   string `json:"cancelled,omitempty"`    // the cause, where the run was stopped from outside
 	Failed      string `json:"failed,omitempty"`       // the error that ended the run
@@ -143,14 +144,14 @@ type Upstream struct {
 
 // Harness is what relaybench itself used, and what shared the CPUs with it and the relay, from load start to drain end.
 type Harness struct {
-	CPUs      int    `json:"cpus"`        // that the run could use
-	CPULoad   int64  `json:"cpu_load_ns"` // of relaybench and its sender processes during the load
-	CPUDrain  int64  `json:"cpu_drain_ns"`
-	WaitLoad  int64  `json:"wait_load_ns"`  // its threads waited for a CPU during the load; -1 unknown, as with sender processes
-	RelayWait int64  `json:"relay_wait_ns"` // likewise the relay's; -1 unknown
-	Others    int64  `json:"others_ns"`     // CPU of all other processes from load start to drain end; -1 unknown
-	RSSPeak   int64  `json:"rss_peak"`
-	GCs       uint64 `json:"gcs"` // collections during the load
+	CPUs      float64 `json:"cpus"`        // that the run could use: fewer than the host's, such as 0.5, where a cgroup says so
+	CPULoad   int64   `json:"cpu_load_ns"` // of relaybench and its sender processes during the load
+	CPUDrain  int64   `json:"cpu_drain_ns"`
+	WaitLoad  int64   `json:"wait_load_ns"`  // its threads, and those of its sender processes, waited for a CPU during the load; -1 unknown
+	RelayWait int64   `json:"relay_wait_ns"` // likewise the relay's; -1 unknown
+	Others    int64   `json:"others_ns"`     // CPU of all other processes from load start to drain end; -1 unknown
+	RSSPeak   int64   `json:"rss_peak"`
+	GCs       uint64  `json:"gcs"` // collections during the load
 }
 
 // Pool is what was sent from.

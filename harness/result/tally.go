@@ -123,6 +123,7 @@ type Tally struct {
 	First         int64             `json:"first_ns"`         // when the first send was written, since the run's zero; 0: none
 	Last          int64             `json:"last_ns"`          // when the last answer came
 	CPU           int64             `json:"cpu_ns"`           // of sender processes other than this one
+	Wait          int64             `json:"wait_ns"`          // how long their threads waited for a CPU; -1 unknown
 	Log           Log               `json:"-"`                // dropped once it is joined with the upstream's bits
 }
 
@@ -161,6 +162,11 @@ func (t *Tally) Merge(o *Tally) error {
 	t.Connects += o.Connects
 	t.Renewed += o.Renewed
 	t.CPU += o.CPU
+	if t.Wait < 0 || o.Wait < 0 {
+		t.Wait = -1
+	} else {
+		t.Wait += o.Wait
+	}
 	if t.Errors == nil {
 		t.Errors = maps.Clone(o.Errors)
 	} else {

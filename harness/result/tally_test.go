@@ -93,6 +93,7 @@ func record(t *Tally, seq uint64, a Answer, response int64) {
 	t.Connects++
 	t.Renewed += seq % 2
 	t.CPU += 10
+	t.Wait += 5
 }
 
 // The tallies of the shares of a schedule merge into that of one sender of all of it.
@@ -117,6 +118,13 @@ func TestTallyMerge(t *testing.T) {
 			}
 		}
 		compare(t, got, want)
+
+		// Of one that does not know how long it waited, the sum is unknown too.
+		for _, wait := range []int64{-1, 7} {
+			if err := got.Merge(&Tally{Wait: wait}); err != nil || got.Wait != -1 {
+				t.Errorf("%d ns waited, error %v, want -1", got.Wait, err)
+			}
+		}
 
 		// And so do those that came from other processes.
 		var read Tally
