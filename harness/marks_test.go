@@ -62,8 +62,12 @@ var causes = []struct {
 	{"short", made{}, made{knobs: []string{"duration=5s", "rate=5"}}},
 	{"harness-limited", made{knobs: []string{"rate=20000", "connections=1", "standin.answer_delay=5ms"}},
 		made{knobs: []string{"rate=50"}, calm: true}},
-	{"upstream-limited", made{knobs: []string{"rate=600", "limits.max_concurrent_requests=20", "upstream-latency=50ms", "duration=2s"}},
-		made{knobs: []string{"rate=60", "limits.max_concurrent_requests=20", "upstream-latency=50ms", "duration=2s"}}},
+	{"upstream-limited", made{knobs: []string{"rate=100", "limits.max_concurrent_requests=5", "upstream-latency=500ms", "duration=3s"},
+		with: func(_ *testing.T, o *Options) context.Context { // 10/s come through: the rest is not waited for
+			kill := make(chan struct{})
+			o.Kill, o.at = kill, at(StepDrain, func(*run) { close(kill) })
+			return nil
+		}}, made{knobs: []string{"rate=2", "limits.max_concurrent_requests=5", "upstream-latency=500ms", "duration=3s"}}},
 	{"behind", made{knobs: []string{"rate=100", "standin.capacity=80", "duration=6s", "drain=1s"}},
 		made{knobs: []string{"rate=100", "standin.delay=300ms", "duration=6s"}, calm: true}}, // a backlog, but no slope
 	{"not-drained", made{knobs: []string{"drain=500ms", "http.retry_delay=0"}, with: func(_ *testing.T, o *Options) context.Context {
