@@ -26,7 +26,7 @@ bracket is run twice, and where the two contradict each other, three times.
 
 Where all was not sent, or the upstream or other programs were the limit, a step says nothing of
 the relay: the search ends with what is known, and with exit code 5. With 2 it ends where no
-bracket was found in %d steps.`, percent(bracketWidth), mostSteps),
+bracket was found in %d steps.`, marginText(bracketWidth), mostSteps),
 	args:     []arg{{name: "DURATION", help: "how long the load of each step lasts, 10s or more; 10s", optional: true}},
 	examples: []string{"search", "search 10s --from 200 --mix errors", "search 20s --repeat 3 -E http.encoding=gzip"},
 	store:    true,
@@ -322,7 +322,7 @@ func (s *Session) explainSearch(ctx context.Context, q *searching) error {
 	}
 	one := q.base.Duration + beside.took
 	usual, most := time.Duration(q.repeat*usualSteps)*one, time.Duration(q.repeat*mostSteps)*one
-	if s.format != Text {
+	if s.format == JSON || s.format == CSV {
 		r := table.Record()
 		r.Field("searches", "", table.Int(q.repeat))
 		r.Field("from", "", rateCell(q.from))
@@ -341,7 +341,8 @@ func (s *Session) explainSearch(ctx context.Context, q *searching) error {
 	if q.to > 0 {
 		bound = fmt.Sprintf(", at most %s", quantity(q.to, "sends/s"))
 	}
-	return s.printf("%s\n%s\n", s.wrap(fmt.Sprintf("%s from %s on%s, against %s: usually about %d runs of %s of load, in about %s; at most %d, in %s", what, quantity(q.from, "sends/s"), bound, ref.What,
-		q.repeat*usualSteps, variable.ShortDuration(q.base.Duration), seconds(usual), q.repeat*mostSteps, seconds(most))),
-		s.wrap("doubled until the relay does not keep up, then halved to "+percent(bracketWidth)+", and each end run once more"))
+	return s.sayLines([]string{
+		fmt.Sprintf("%s from %s on%s, against %s: usually about %d runs of %s of load, in about %s; at most %d, in %s", what, quantity(q.from, "sends/s"), bound, ref.What,
+			q.repeat*usualSteps, variable.ShortDuration(q.base.Duration), seconds(usual), q.repeat*mostSteps, seconds(most)),
+		"doubled until the relay does not keep up, then halved to " + marginText(bracketWidth) + ", and each end run once more"})
 }
