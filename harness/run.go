@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
 	"relaybench/envelope"
@@ -275,8 +276,15 @@ func readable(p plan.Plan, r relay.Program) error {
 }
 
 func (x *run) startUpstream(context.Context) error {
-	up, err := upstream.Start(upstream.Config{Addr: x.program.Upstream, Kinds: x.kinds, Zero: x.zero,
+	conns := 0
+	if x.program.Form == relay.FormNone {
+		conns = x.plan.Processes*x.plan.Connections + spareFiles
+	}
+	up, err := upstream.Start(upstream.Config{Conns: conns, Addr: x.program.Upstream, Kinds: x.kinds, Zero: x.zero,
 		Latency: x.plan.Latency, Quotas: x.opts.quotas, Fault: x.opts.fault, Arrived: x.agent.add})
+	if errors.Is(err, syscall.EADDRNOTAVAIL) && x.program.Upstream == "" {
+		return fmt.Errorf("%w: runs need the loopback address of IPv4, and this host's has none", err)
+	}
 	if err != nil {
 		return err
 	}

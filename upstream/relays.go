@@ -31,6 +31,9 @@ var routes = map[string]struct {
 // handle answers a request.
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	at := s.now()
+	if p, ok := ctx.Conn().(*peer); ok {
+		defer p.free()
+	}
 	path := requestPath(&ctx.Request.Header)
 	if isEnvelope(path) {
 		if ctx.IsPost() {

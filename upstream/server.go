@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/semaphore"
 
 	"relaybench/envelope"
 )
@@ -23,6 +25,7 @@ type Config struct {
 	Quotas   []Quota         // of every project
 	Latency  time.Duration   // before the answer to each envelope but warm-ups, beside what Fault delays
 	Fault    Fault           // nil: none
+	Conns    int             // connections that are expected, where they are more than 4096
 	// Arrived is called for each send of a run (not a warm-up) when the first of
 	// its kind's item types is first acknowledged, with the index of its kind in
 	// Kinds, and both times since Zero: at is when the whole request had been
@@ -38,6 +41,7 @@ type limits struct {
 	plain   int           // bytes of it decoded
 	json    int           // bytes of a decoded body of JSON
 	conns   int           // open connections; more are answered 503
+	room    int           // bytes of bodies over 64 KiB that are received at once; more wait
 	readers int           // bodies that are decoded, parsed and counted at once; more wait
 	read    time.Duration // from the first byte of a request (on a new connection: from its start) to its last
 	write   time.Duration // for an answer
@@ -51,6 +55,7 @@ func defaultLimits() limits {
 		plain:   64 << 20,
 		json:    8 << 20,
 		conns:   4096,
+		room:    256 << 20,
 		readers: max(4, 2*runtime.GOMAXPROCS(0)),
 		read:    30 * time.Second,
 		write:   30 * time.Second,
@@ -70,6 +75,9 @@ type Server struct {
 	projects projects
 	counts   *counts
 	readers  chan *reader
+	room     *semaphore.Weighted // in units
+	ctx      context.Context     // ends when it is closed
+	cancel   func()
 	said     *tally     // sorts of what was logged
 	saying   sync.Mutex // held to log
 
@@ -84,15 +92,18 @@ type Server struct {
 
 // Start starts an upstream.
 //
-// What peers can make it hold is bounded: a body has at most 32 MiB on the
-// wire and 64 MiB decoded; there are at most 4096 connections, each with one
-// body, and two bodies per CPU (at least four) are decoded at a time, beside
-// which their parsed items take up to six times as much in the worst case.
-// Buffers over 1 MiB are given back after use. A request must be received
+// What peers can make it hold is bounded. There are at most 4096 connections (or Conns),
+// each with buffers and a body of 64 KiB, 400 MiB in all. Larger bodies, of at
+// most 32 MiB, share 256 MiB: one for which there is no room waits up to 30 s,
+// then its connection ends, and Relay sends it again. Two bodies per CPU (at
+// least four) are decoded at a time, to 64 MiB at most, beside which their
+// parsed items take up to six times as much in the worst case. A chunked body
+// has at most 64 KiB. Buffers over 1 MiB are given back after use. A request must be received
 // within 30 s; connections may idle for 10 minutes.
 func Start(c Config) (*Server, error) { return start(c, defaultLimits()) }
 
 func start(c Config, l limits) (*Server, error) {
+	l.conns = max(l.conns, c.Conns)
 	s := &Server{
 		kinds:   c.Kinds,
 		zero:    c.Zero,
@@ -102,6 +113,7 @@ func start(c Config, l limits) (*Server, error) {
 		log:     c.Log,
 		limits:  l,
 		readers: make(chan *reader, l.readers),
+		room:    semaphore.NewWeighted(int64(l.room / roomUnit)),
 		said:    newTally(100),
 		done:    make(chan struct{}),
 		conns:   map[net.Conn]struct{}{},
@@ -123,8 +135,9 @@ func start(c Config, l limits) (*Server, error) {
 		s.readers <- newReader()
 	}
 	s.http = &fasthttp.Server{
-		Handler:      s.handle,
-		ErrorHandler: s.handleError,
+		Handler:        s.handle,
+		ErrorHandler:   s.handleError,
+		HeaderReceived: s.sized,
 		// One read takes head and body of most of Relay's requests.
 		ReadBufferSize:               16 << 10,
 		Concurrency:                  l.conns,
@@ -144,6 +157,7 @@ func start(c Config, l limits) (*Server, error) {
 	if s.ln, err = net.Listen("tcp", addr); err != nil {
 		return nil, fmt.Errorf("upstream: %w", err)
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.work.Add(1)
 	go s.accept()
 	return s, nil
@@ -179,7 +193,9 @@ func (s *Server) accept() {
 		go func() {
 			defer s.work.Done()
 			defer s.release(c)
-			if err := s.http.ServeConn(c); errors.Is(err, fasthttp.ErrConcurrencyLimit) {
+			p := &peer{Conn: c, room: s.room, read: s.limits.read, ctx: s.ctx}
+			defer p.free()
+			if err := s.http.ServeConn(p); errors.Is(err, fasthttp.ErrConcurrencyLimit) {
 				s.sayOnce("conns", "more than %d connections: answered 503", s.limits.conns)
 			}
 		}()
@@ -218,6 +234,7 @@ func (s *Server) Close() error {
 		return nil
 	}
 	close(s.done)
+	s.cancel()
 	err := s.ln.Close()
 	for c := range conns {
 		c.Close()
