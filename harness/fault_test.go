@@ -63,51 +63,95 @@ func descendants(t *testing.T) (commands []string) {
 	return commands
 }
 
+// truths are what the stand-in can be told to do to its Nth sends, and where
+// of all that was sent, and of what was struck, the ledger must have it.
+var truths = []struct {
+	name  string
+	knobs []string
+	every uint64 // which are struck, by their numbers
+	want  func(k envelope.Kind, all, struck result.Cell, l result.Row) bool
+	drain result.Drain
+}{
+	{"drop", []string{"standin.drop=10", "drain=1s"}, 10, func(_ envelope.Kind, all, struck result.Cell, l result.Row) bool {
+		return l.Sends.Accepted == all.Sends && l.Sends.Arrived == all.Sends-struck.Sends && l.Items.Unaccounted == struck.Items && l.Repeats == 0
+	}, result.Settled},
+	{"repeat", []string{"standin.repeat=10"}, 10, func(_ envelope.Kind, all, struck result.Cell, l result.Row) bool {
+		return l.Sends.Arrived == all.Sends && l.Repeats == struck.Sends && l.Items.Unaccounted == 0 && l.Items.Surplus == 0
+	}, result.Drained},
+	{"delay", []string{"standin.delay=300ms"}, 1, func(_ envelope.Kind, all, _ result.Cell, l result.Row) bool {
+		return l.Sends.Arrived == all.Sends && l.Items.Arrived == all.Items && l.Items.Unaccounted == 0
+	}, result.Drained},
+	{"refuse 413", []string{"standin.refuse=413", "standin.refuse_every=4"}, 4, func(_ envelope.Kind, all, struck result.Cell, l result.Row) bool {
+		return l.Sends.Arrived == all.Sends-struck.Sends && l.Refused["413 Request Entity Too Large"] == struck.Sends && l.Items.Outcomes == struck.Items &&
+			l.Items.RefusedSilent == 0 && l.Items.Unaccounted == 0
+	}, result.Drained},
+	{"refuse 429", []string{"standin.refuse=429", "standin.refuse_every=4"}, 4, func(k envelope.Kind, all, struck result.Cell, l result.Row) bool {
+		silent, reported := uint64(0), struck.Items
+		if k.Name == "sessions" {
+			silent, reported = reported, 0
+		}
+		return l.Sends.Arrived == all.Sends-struck.Sends && l.Sends.Refused == struck.Sends && l.Items.Outcomes == reported && l.Items.RefusedSilent == silent && l.Items.Unaccounted == 0
+	}, result.Drained},
+	{"outcome", []string{"standin.outcome_every=5"}, 5, func(_ envelope.Kind, all, struck result.Cell, l result.Row) bool {
+		return l.Sends.Arrived == all.Sends-struck.Sends && l.Items.Outcomes == struck.Items && l.Items.Unaccounted == 0
+	}, result.Drained},
+	{"die", []string{"standin.crash_after=30"}, 1, func(_ envelope.Kind, all, _ result.Cell, l result.Row) bool {
+		return l.Items.Unaccounted == all.Items-l.Items.Arrived && l.Items.Outcomes == 0 && l.Repeats == 0
+	}, result.DrainExited},
+}
+
 // TestStandInTruths sets the stand-in to lose, repeat, hold back and refuse
-// what is known, and wants exactly that in the ledger, for each kind.
+// what is known, in all kinds at once, and wants exactly that in the ledger of
+// each, whatever encoding it forwards in. RELAYBENCH_ALL=1 tries each with each
+// encoding, else each encoding and each of them comes once at least.
 func TestStandInTruths(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		knobs []string
-		// want says what of n sends, and of their items, stands where.
-		want  func(k envelope.Kind, n uint64, l result.Row) bool
-		drain result.Drain
-	}{
-		{"drop", []string{"standin.drop=10"}, func(_ envelope.Kind, n uint64, l result.Row) bool {
-			return l.Sends.Arrived == n-every(n, 9, 10) && l.Sends.Accepted == n && l.Items.Unaccounted*n == l.Items.Sent*every(n, 9, 10) && l.Repeats == 0
-		}, result.Settled},
-		{"repeat", []string{"standin.repeat=10"}, func(_ envelope.Kind, n uint64, l result.Row) bool {
-			return l.Sends.Arrived == n && l.Repeats == every(n, 9, 10) && l.Items.Unaccounted == 0 && l.Items.Surplus == 0
-		}, result.Drained},
-		{"delay", []string{"standin.delay=300ms"}, func(_ envelope.Kind, n uint64, l result.Row) bool {
-			return l.Sends.Arrived == n && l.Items.Unaccounted == 0
-		}, result.Drained},
-		{"refuse 413", []string{"standin.refuse=413", "standin.refuse_every=4"}, func(_ envelope.Kind, n uint64, l result.Row) bool {
-			refused := every(n, 3, 4)
-			return l.Sends.Arrived == n-refused && l.Refused["413 Request Entity Too Large"] == refused && l.Items.Outcomes*n == l.Items.Sent*refused &&
-				l.Items.RefusedSilent == 0 && l.Items.Unaccounted == 0
-		}, result.Drained},
-		{"refuse 429", []string{"standin.refuse=429", "standin.refuse_every=4"}, func(k envelope.Kind, n uint64, l result.Row) bool {
-			refused := every(n, 3, 4)
-			silent, reported := uint64(0), l.Items.Sent*refused/n
-			if k.Name == "sessions" {
-				silent, reported = reported, 0
+	var kinds []string
+	for _, k := range envelope.Kinds {
+		kinds = append(kinds, k.Name+"=1")
+	}
+	for i, tt := range truths {
+		for j, encoding := range envelope.Encodings {
+			if os.Getenv("RELAYBENCH_ALL") == "" && j != i%len(envelope.Encodings) {
+				continue
 			}
-			return l.Sends.Arrived == n-refused && l.Sends.Refused == refused && l.Items.Outcomes == reported && l.Items.RefusedSilent == silent && l.Items.Unaccounted == 0
-		}, result.Drained},
-		{"outcome", []string{"standin.outcome_every=5"}, func(k envelope.Kind, n uint64, l result.Row) bool {
-			return l.Sends.Arrived == n-every(n, 4, 5) && l.Items.Outcomes*n == l.Items.Sent*every(n, 4, 5) && l.Items.Unaccounted == 0
-		}, result.Drained},
-	} {
-		for _, k := range envelope.Kinds {
-			if tt.name == "outcome" && k.Name == "sessions" {
-				continue // they never make an outcome
-			}
-			t.Run(tt.name+"/"+k.Name, func(t *testing.T) {
+			t.Run(tt.name+"/"+encoding.Name, func(t *testing.T) {
 				t.Parallel()
-				r, l := ran(t, standIn(t), Options{}, append(tt.knobs, "mix="+k.Name, "duration=500ms", "rate=200", "drain=700ms")...)
-				if row := l.Kinds[0]; row.Sends.Sent < 10 || !tt.want(k, row.Sends.Sent, row) || r.Drain != tt.drain {
-					t.Errorf("drain %q, want %q; %+v\n%s", r.Drain, tt.drain, row, lastLog(r))
+				var x *run
+				o := Options{limits: quick(), at: at(StepLoad, func(r *run) { x = r })}
+				plan := planned(t, append([]string{"mix=" + strings.Join(kinds, ","), "duration=500ms", "rate=200", "drain=5s", "http.encoding=" + encoding.Name}, tt.knobs...)...)
+				r, err := Run(t.Context(), plan, standIn(t), o)
+				if r == nil || (err != nil) != (tt.name == "die") || err != nil && !errors.Is(err, ErrRelayDied) {
+					t.Fatalf("%v\n%s", err, lastLog(r))
+				}
+				l := result.LedgerOf(r)
+				checkLedger(t, r, l)
+				all, struck := map[string]*result.Cell{}, map[string]*result.Cell{}
+				for _, k := range envelope.Kinds {
+					all[k.Name], struck[k.Name] = &result.Cell{}, &result.Cell{}
+				}
+				for seq := range r.Tally.Due {
+					if !r.Tally.Log.Answer(seq).Sent() {
+						continue
+					}
+					name, items := x.pool.Kinds()[x.pool.Kind(seq)].Name, uint64(x.pool.Elements(seq))
+					all[name].Sends++
+					all[name].Items += items
+					if (seq+1)%tt.every == 0 {
+						struck[name].Sends++
+						struck[name].Items += items
+					}
+				}
+				if r.Tally.Sent == 0 {
+					t.Error("nothing was sent")
+				}
+				for _, row := range l.Kinds {
+					k := envelope.Find(envelope.Kinds, row.Kind)
+					if !tt.want(*k, *all[row.Kind], *struck[row.Kind], row) {
+						t.Errorf("%s: of %+v, %+v struck: %+v\n%s", row.Kind, *all[row.Kind], *struck[row.Kind], row, lastLog(r))
+					}
+				}
+				if r.Drain != tt.drain {
+					t.Errorf("drain %q, want %q\n%s", r.Drain, tt.drain, lastLog(r))
 				}
 			})
 		}
@@ -131,6 +175,12 @@ func TestStandInCrash(t *testing.T) {
 // TestEachStep ends the run in different ways at each of its steps, and wants
 // an error that says so, and nothing left.
 func TestEachStep(t *testing.T) {
+	left := watchLeft(t)
+	t.Run("all", testEachStep) // ends when all of its own have
+	left()
+}
+
+func testEachStep(t *testing.T) {
 	steps := []string{StepCheck, StepUpstream, StepRelay, StepReady, StepIdle, StepLoad, StepDrain, StepStop}
 	stop := errors.New("interrupted")
 	for _, tt := range []struct {
@@ -172,14 +222,9 @@ func TestEachStep(t *testing.T) {
 				return err == nil && r != nil
 			}},
 	} {
-		past := false
-		for _, step := range steps {
-			past = past || step == tt.from
-			if !past {
-				continue
-			}
+		for _, step := range steps[slices.Index(steps, tt.from):] {
 			t.Run(tt.name+"/"+step, func(t *testing.T) {
-				left := watchLeft(t)
+				t.Parallel()
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				short := *quick()
@@ -196,7 +241,6 @@ func TestEachStep(t *testing.T) {
 				if r != nil {
 					checkLedger(t, resultWithTally(r), result.LedgerOf(r))
 				}
-				left()
 			})
 		}
 	}

@@ -21,6 +21,13 @@ const keepItems = 1 << 12
 // for what SDKs send, so that none grows while a run is measured.
 const plainBytes = 256 << 10
 
+// What decodes to more than so many bytes, and to more than so many times
+// itself, is no envelope but a bomb: what SDKs send is a twentieth of its size at best.
+const (
+	bombBytes = 4 << 20
+	bombTimes = 256
+)
+
 // A reader is what one body is decoded and parsed with.
 type reader struct {
 	plain []byte
@@ -55,7 +62,7 @@ func (r *reader) decode(encoding, wire []byte, limit int) ([]byte, *refusal) {
 		return nil, &refusal{fasthttp.StatusUnsupportedMediaType, "encoding",
 			fmt.Errorf("unknown content encoding %q", cut(string(encoding)))}
 	}
-	plain, err := enc.Decode(r.plain[:0], wire, limit)
+	plain, err := enc.Decode(r.plain[:0], wire, min(limit, max(bombBytes, bombTimes*len(wire))))
 	r.plain = plain
 	if err != nil {
 		status := fasthttp.StatusBadRequest

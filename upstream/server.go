@@ -96,7 +96,8 @@ type Server struct {
 // each with buffers and a body of 64 KiB, 400 MiB in all. Larger bodies, of at
 // most 32 MiB, share 256 MiB: one for which there is no room waits up to 30 s,
 // then its connection ends, and Relay sends it again. Two bodies per CPU (at
-// least four) are decoded at a time, to 64 MiB at most, beside which their
+// least four) are decoded at a time, to 64 MiB at most (to 4 MiB, where that is
+// more than 256 times what was received), beside which their
 // parsed items take up to six times as much in the worst case. A chunked body
 // has at most 64 KiB. Buffers over 1 MiB are given back after use. A request must be received
 // within 30 s; connections may idle for 10 minutes.
