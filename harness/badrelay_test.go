@@ -184,11 +184,22 @@ func TestPortTaken(t *testing.T) {
 
 // TestTooManyFiles wants to hear which limit to raise before anything starts.
 func TestTooManyFiles(t *testing.T) {
-	if err := enoughFiles(10_000, 1024); err == nil || !strings.Contains(err.Error(), "ulimit -n 20400") {
-		t.Errorf("error %v, want the limit to raise", err)
-	}
-	if err := enoughFiles(32, 1024); err != nil {
-		t.Error(err)
+	for _, tt := range []struct {
+		connections, form string
+		limit             uint64
+		want              string
+	}{
+		{"10000", relay.FormStandIn, 1024, "need 20400 open files, and the limit is 1024: raise it with ulimit -n 20400"},
+		{"10000", relay.FormNone, 30_399, "ulimit -n 30400"},
+		{"4x2500", relay.FormStandIn, 10_399, "ulimit -n 10400"}, // the relay's, as it has them all
+		{"4x2500", relay.FormStandIn, 10_400, ""},
+		{"64x100", relay.FormNone, 6800, ""},
+		{"32", relay.FormStandIn, 1024, ""},
+	} {
+		err := enoughFiles(filesNeeded(planned(t, "connections="+tt.connections), tt.form), tt.limit)
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.connections, err, tt.want)
+		}
 	}
 }
 

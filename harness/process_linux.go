@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 
@@ -80,12 +81,21 @@ func othersCPU(own int) map[int]int64 {
 	return cpu
 }
 
-// checkFiles says when this process may not open enough files for so many
-// connections: each takes two here, at the sender and, without a relay, at the upstream.
-func checkFiles(connections int) error {
+// checkFiles says when a process of a run may not open the files that it needs.
+//
+// Note: Go raises its own soft limit to the hard one, but gives the programs
+// that it starts the old one back, unless the limit is set by hand, as here: a
+// relay with many connections needs it as much.
+func checkFiles(need int) error {
 	var l unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 		return nil // unknown: the connections will tell
 	}
-	return enoughFiles(connections, l.Cur)
+	if need > usualFiles && uint64(need) <= l.Max {
+		l.Cur = max(l.Cur, l.Max)
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+			return fmt.Errorf("raise the limit of open files to %d: %w", l.Cur, err)
+		}
+	}
+	return enoughFiles(need, l.Cur)
 }

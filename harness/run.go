@@ -214,7 +214,7 @@ func (x *run) check(ctx context.Context) error {
 	if err := readable(x.plan, x.program); err != nil {
 		return err
 	}
-	if err := checkFiles(x.plan.Processes * x.plan.Connections); err != nil {
+	if err := checkFiles(filesNeeded(x.plan, x.program.Form)); err != nil {
 		return err
 	}
 	var err error
