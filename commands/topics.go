@@ -29,7 +29,7 @@ func topics() []topic {
 		{"variables", "what reports differ in, and are filtered by", sayVariables},
 		{"filters", "which reports are meant", fixed(helpFilters)},
 		{"marks", "what a reader must know of a report", sayMarks},
-		{"method", "what a run is, step by step", fixed(helpMethod)},
+		{"method", "what a run is, step by step, and how runs are compared", fixed(helpMethod)},
 		{"codes", "exit codes", sayCodes},
 	}
 }
@@ -232,4 +232,15 @@ const helpMethod = `1 check     before anything starts: relay, ports, files; the
 9 report    saved, always: also of a cancelled, short or failed run
 
 Rates and latencies are of the load, CPU per envelope of load and drain. Ctrl-C stops a run,
-which is saved and marked cancelled; a second one kills the relay.`
+which is saved and marked cancelled; a second one kills the relay.
+
+Reports are compared within groups that are equal in every condition but the named one. Two rows:
+the exact Mann-Whitney U test, and the Hodges-Lehmann shift with its 95% interval.
+  worse, better   the interval excludes 0, and the shift is at least the margin
+  no difference   the whole interval lies within the margin
+  inconclusive    else: about how many runs would tell is said
+  no verdict      under 4 runs a side; or a metric that the machine's drift moves (CPU, times), and
+                  runs that did not take turns: A B B A, never more than two of a side in a row
+The primary metric is judged by itself, the others of a table are corrected for being many (Holm).
+A difference of under a metric's floor is none. A fixed loop is timed before and after each run:
+rows in which that differs by over 3% say so, for then the machine was another one.`

@@ -337,7 +337,7 @@ func verdictNotes(pairs []pair) []string {
 		for _, c := range comparedCells(p.row) {
 			if v := c.Verdict; !empty(p.row, c) && (v.Answer == stats.NoVerdict || v.Answer == stats.Inconclusive) {
 				why := whyText(v)
-				if v.Answer == stats.NoVerdict && v.Blocks {
+				if v.Answer == stats.NoVerdict && v.Blocks && min(v.A.N, v.B.N) >= stats.MinRuns {
 					why += fmt.Sprintf(" (%s)", cmp.Or(strings.TrimSuffix(strings.TrimPrefix(c.Order.String(), "not interleaved ("), ")"), "in blocks"))
 				}
 				add(fmt.Sprintf("%s: %s", v.Answer, why), p, c.Metric.Name)

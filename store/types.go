@@ -70,8 +70,13 @@ var (
 		return s, nil
 	}, strings.Compare, false)
 
-	// settingType is a config key's value: numbers compare as such.
+	// settingType is a config key's value: numbers and durations compare as such.
 	settingType = variable.New("text", variable.String.Canon, func(a, b string) int {
+		if x, err := time.ParseDuration(a); err == nil {
+			if y, err := time.ParseDuration(b); err == nil {
+				return cmp.Or(cmp.Compare(x, y), strings.Compare(a, b))
+			}
+		}
 		x, errx := strconv.ParseFloat(a, 64)
 		y, erry := strconv.ParseFloat(b, 64)
 		if errx != nil || erry != nil || math.IsNaN(x) || math.IsNaN(y) {
