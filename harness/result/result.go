@@ -28,6 +28,8 @@ type Result struct {
 	Upstream Upstream `json:"upstream"`
 	Harness  Harness  `json:"harness"`
 	Pool     Pool     `json:"pool"`
+	// Statsd is nil where there was no receiver for it.
+	Statsd *Statsd `json:"statsd,omitempty"`
 
 	Samples           []Sample `json:"samples"`
 	CalibrationBefore int64    `json:"calibration_before_ns"` // a fixed loop of about 0.3 s, timed
