@@ -166,8 +166,8 @@ func (b *Bench) open() (*store.DB, error) {
 	return db, nil
 }
 
-// opened says whether the store is open.
-func (b *Bench) opened() bool {
+// Opened says whether the store is open.
+func (b *Bench) Opened() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.db != nil

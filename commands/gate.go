@@ -250,7 +250,7 @@ func (s *Session) files(typed string) []string {
 
 // absent says that there is no store yet: looking for reports is no reason to make one.
 func (b *Bench) absent() (bool, error) {
-	if b.opened() {
+	if b.Opened() {
 		return false, nil
 	}
 	path, err := b.Path()

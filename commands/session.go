@@ -78,7 +78,7 @@ func (b *Bench) NewSession(c Client) *Session {
 		c.Out, c.Jobs = out, out
 	}
 	s := &Session{bench: b, client: c, name: c.Name, format: c.Format, commands: commandTable(), ear: &ear{left: new(atomic.Bool), to: c.Jobs}}
-	if b.opened() {
+	if b.Opened() {
 		_, _ = s.inUse() // it begins with the relay that is in use now; an error comes again when it is needed
 	}
 	return s

@@ -195,6 +195,11 @@ func (p *program) runScript(ctx context.Context, kill <-chan struct{}) commands.
 			Format: p.format, Color: p.color, Width: width(p.out.to), Ask: asker(p.stdin, p.errs), Kill: kill})
 		code, empty = script.run(ctx, own{session, p.tell, p.keepGoing}, p.tell)
 		session.Close()
+		if bench.Opened() { // a script that needs no store opens none
+			for _, l := range bench.News() {
+				fmt.Fprintf(p.errs, "relaybench: %s\n", l)
+			}
+		}
 		if err := bench.Close(); err != nil {
 			code = commands.Gravest(code, p.fail(err, commands.CouldNot, ""))
 		}
