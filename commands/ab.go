@@ -359,7 +359,7 @@ func (s *Session) contest(ctx context.Context, q *duel) (*contest, error) {
 		sides = append(sides, &side{name: sideNames[i], plan: r.plan, runner: made})
 	}
 	c := newContest(sides, q.n, q.primary)
-	c.force = q.force
+	c.force, c.marked = q.force, q.marked
 	return c, nil
 }
 

@@ -22,6 +22,7 @@ type contest struct {
 	done    int        // turns that were made
 	saved   int        // reports of them
 	cold    bool       // without the runs that are discarded
+	marked  bool       // medians are of values too that marks make unfit
 	force   bool       // also where the metric has no value in those
 	closing string     // the line that judges what there is, for an error that ends it; empty: there is none
 	search  *searching // not nil: each turn is a search for the rate that a side keeps up with
@@ -185,15 +186,15 @@ func (c *contest) at(s *Session, t turn, runs int, beside time.Duration) place {
 func (c *contest) told(d *side, r *store.Report) string {
 	v, ok := c.metric.Of(r)
 	by, unfit := store.Unfit(store.MarksOf(r), c.metric.Name)
-	said := c.metric.Name + " "
-	switch {
-	case !ok:
-		said += "has no value"
-	case unfit:
-		said += quantity(v, c.metric.Unit) + ", which mark " + by + " makes unfit"
-	default:
-		d.values = append(d.values, v)
-		said += quantity(v, c.metric.Unit)
+	said := c.metric.Name + " has no value"
+	if ok {
+		said = c.metric.Name + " " + quantity(v, c.metric.Unit)
+		if unfit {
+			said += ", which mark " + by + " makes unfit"
+		}
+		if c.marked || !unfit {
+			d.values = append(d.values, v)
+		}
 	}
 	if len(c.sides) > 2 { // one line has no room for all of them
 		if n := len(d.values); n > 1 {

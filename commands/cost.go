@@ -102,7 +102,7 @@ func (s *Session) cost(ctx context.Context, q *costing) (Code, error) {
 		sides = append(sides, &side{name: p.Mix, plan: p, runner: r})
 	}
 	c := newContest(sides, q.rounds, store.FindMetric("cpu-per-envelope"))
-	c.cold, c.closing = true, "collate mix series="+c.id+" --metrics cpu-per-envelope,cpu-per-item"
+	c.cold, c.marked, c.closing = true, q.marked, "collate mix series="+c.id+" --metrics cpu-per-envelope,cpu-per-item"
 	if err := s.say("%s\n", s.wrap(table.Clean(fmt.Sprintf("%s: each kind alone, %s, %s of each, forth and back", r.program, planWords(q.cells[0], "mix"), plural(q.rounds, "run", "runs"))))); err != nil {
 		return Fine, err
 	}
