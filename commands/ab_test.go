@@ -424,3 +424,27 @@ func TestABSearch(t *testing.T) {
 		}
 	}
 }
+
+// Real runs of the stand-in, some minutes of them; the machine should have nothing else to do.
+func TestABForReal(t *testing.T) {
+	if os.Getenv("RELAYBENCH_SLOW") == "" {
+		t.Skip("takes minutes: RELAYBENCH_SLOW=1 runs it")
+	}
+	for _, tt := range []struct {
+		sides string
+		code  Code
+		says  string
+	}{
+		{"standin.cpu=1ms standin.cpu=1.3ms", Worse, "\nworse: cpu-per-envelope +"},
+		{"standin.cpu=1ms standin.cpu=1.1ms", Worse, "\nworse: cpu-per-envelope +"},
+		{"standin.cpu=1.3ms standin.cpu=1ms", Fine, "\nbetter: cpu-per-envelope −"},
+		{"standin.cpu=1ms standin.cpu=1ms", Fine, "\nA/A: no difference beyond 5%"},
+	} {
+		var out strings.Builder
+		s := session(storetest.Open(t), &out)
+		started(t, s)
+		if code, said := do(t, s, &out, "ab "+tt.sides+" --marked test 5s --rate 100 --mix sessions"); code != tt.code || !strings.Contains(said, tt.says) {
+			t.Errorf("%s: code %d, want %d, %q:\n%s", tt.sides, code, tt.code, tt.says, said)
+		}
+	}
+}

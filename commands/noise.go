@@ -127,7 +127,8 @@ func (s *Session) noise(ctx context.Context, q *duel) error {
 	if err := s.print(noiseTable([]*noise{known}, s.format == JSON || s.format == CSV, time.Now())); err != nil {
 		return err
 	}
-	return s.sayLines(append(append(leftOut(v.found), alarms(v)), "kept for this host and load, whatever the build: ab and verify refuse a margin under it; noise lists what is known"))
+	lines := slices.DeleteFunc(leftOut(v.found), func(l string) bool { return strings.HasPrefix(l, "not known") })
+	return s.sayLines(append(lines, alarms(v), "kept for this host and load, whatever the build: ab and verify refuse a margin under it; noise lists what is known"))
 }
 
 // alarms say which metrics of an A/A were called different: the table's own false alarms.
@@ -152,6 +153,7 @@ type noise struct {
 	Relay      string            `json:"relay"`      // that was compared with itself
 	Conditions map[string]string `json:"conditions"` // but those of the build
 	Runs       int               `json:"runs"`       // a side
+	Marked     bool              `json:"marked"`     // of values too that marks make unfit
 	// Widths are, by metric, the half-widths of the interval with MinRuns,
 	// MinRuns+1, … runs a side: 0.02 is 2%. A metric that was not known, fit and
 	// above 0 in that many runs is not among them.
@@ -175,7 +177,7 @@ func noiseKey(e *store.Entry) string {
 func newNoise(p *pair, c *contest) *noise {
 	first := &p.base.Runs[0].Entry
 	k := &noise{When: time.Now().UTC().Round(time.Second), Series: c.id, Relay: c.sides[0].program.String(),
-		Conditions: map[string]string{}, Runs: len(p.base.Runs), Widths: map[string][]float64{}, key: noiseKey(first)}
+		Conditions: map[string]string{}, Runs: len(p.base.Runs), Marked: c.marked, Widths: map[string][]float64{}, key: noiseKey(first)}
 	free := noiseFree()
 	for name, value := range first.Vars() {
 		if v, ok := store.FindVariable(name); ok && v.Role != store.Occasion && !slices.Contains(free, name) {
@@ -262,10 +264,11 @@ type noiseFloor struct {
 
 // String is the floor in words.
 func (f noiseFloor) String() string {
-	return fmt.Sprintf("the noise of %s with %d runs a side here is ±%s, as measured %s", f.metric, f.n, marginText(round2(f.half)), f.when.Local().Format(time.DateTime))
+	return fmt.Sprintf("the noise of %s with %d runs a side here is %s, as measured %s", f.metric, f.n, noiseText(f.half), f.when.Local().Format(time.DateTime))
 }
 
-func round2(v float64) float64 { return math.Round(v*1e4) / 1e4 }
+// noiseText is a half-width: ±1.05%.
+func noiseText(half float64) string { return "±" + figures(100*half) + "%" }
 
 // checkMargin refuses a margin under the noise, unless it is forced, and says where it is near it.
 func (s *Session) checkMargin(f noiseFloor, margin float64, force bool) error {
@@ -339,7 +342,7 @@ func noiseTable(known []*noise, all bool, now time.Time) *table.Table {
 			}
 			usual, _ := k.at(name, defaultRuns)
 			row := []table.Cell{table.Text(host), table.Text(load), table.Text(k.conditions()), table.Text(name), table.Int(k.Runs),
-				table.Float(half, true).As("±" + marginText(round2(half))), table.Float(usual, true).As("±" + marginText(round2(usual))),
+				table.Float(half, true).As(noiseText(half)), table.Float(usual, true).As(noiseText(usual)),
 				table.Text(k.When.Format(time.RFC3339)).As(coarse(now.Sub(k.When).Round(time.Second))), table.Text(k.Series)}
 			if !all && !first {
 				row[0], row[1], row[7] = table.Text(""), table.Text(""), table.Text("")
@@ -361,6 +364,9 @@ func (k *noise) load() string {
 		case knob != nil && k.Conditions[name] != knob.Default, strings.Contains(name, "."):
 			words = append(words, name+"="+k.Conditions[name])
 		}
+	}
+	if k.Marked {
+		words = append(words, "(marked)")
 	}
 	return strings.Join(words, " ")
 }

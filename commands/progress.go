@@ -26,7 +26,7 @@ const progressEvery = 5 * time.Second
 
 // place is where a run stands among those of its line. The zero value is that of a run by itself.
 type place struct {
-	run, of       int                  // from 1
+	run, of       int                  // from 1; run 0 is one that is not kept
 	round, rounds int                  // from 1
 	left          func() time.Duration // until all of them are done, about
 	side          string               // of a comparison that takes turns
@@ -49,7 +49,11 @@ func (p place) String() string {
 	if p.soFar != "" {
 		soFar = "  " + p.soFar
 	}
-	return fmt.Sprintf("%d/%d%s%s, %s left%s", p.run, p.of, side, round, coarse(max(0, p.left())), soFar)
+	run := fmt.Sprintf("%d/%d", p.run, p.of)
+	if p.run == 0 {
+		run = "warm-up"
+	}
+	return fmt.Sprintf("%s%s%s, %s left%s", run, side, round, coarse(max(0, p.left())), soFar)
 }
 
 // coarse is a time to wait: in minutes where it is hours.
