@@ -131,7 +131,7 @@ func (s *Session) printCost(c *contest, marked bool) (Code, error) {
 	if err := s.print(t); err != nil {
 		return code, err
 	}
-	lines := append(leftOut(found), fmt.Sprintf("CPU of the relay, each kind alone %s; series %s: reports series=%s", planWords(c.sides[0].plan, "mix"), c.id, c.id))
+	lines := append(leftOut(found), "the runs: reports series="+c.id)
 	return code, s.sayLines(lines)
 }
 

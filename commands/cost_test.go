@@ -29,7 +29,7 @@ func TestCost(t *testing.T) {
 	s, _ := staged(t, g, &out)
 	code, said := do(t, s, &out, "cost")
 	wants(t, said, "each kind alone, at 300/s for 10s, 3 runs of each, forth and\nback\nrun 1 of 15, errors: ", "run 6 of 15, logs: ", "kind          CPU per envelope  x cheapest  element",
-		"logs ", " log ", "reports\nseries=")
+		"logs ", " log ", "\nthe runs: reports series=")
 	if code != Fine || g.runs != 15 {
 		t.Errorf("code %d, %d runs", code, g.runs)
 	}
