@@ -240,6 +240,9 @@ func hostBusy(r *result.Result) (string, bool) {
 	if !ok || share <= othersShare {
 		return "", false
 	}
+	if share > 1 { // they are not held by the cgroup of the run
+		return fmt.Sprintf("others took %s CPUs, and the run could use %s", figure(share*r.Harness.CPUs), figure(r.Harness.CPUs)), true
+	}
 	return fmt.Sprintf("others took %s%% of the CPUs", figure(100*share)), true
 }
 

@@ -87,8 +87,9 @@ var marked = []struct {
 		reports{"exited": func(r *store.Report) { r.Result.Drain = result.DrainExited }, "cannot be seen": func(r *store.Report) { r.Result.Drain = result.DrainUnknown }}},
 	{"memory-guard", reports{"700 MiB of 8192 MiB of memory left": func(r *store.Report) { r.Result.MemoryGuard = "700 MiB of 8192 MiB of memory left" }}, nil},
 	{"host-busy", reports{
-		"others took 5.88% of the CPUs": func(r *store.Report) { r.Result.Harness.Others = 1.2e9 },
-		"others took 8.82% of the CPUs": func(r *store.Report) { r.Result.Harness.Others, r.Result.Harness.CPUs = 4.5e8, 0.5 },
+		"others took 5.88% of the CPUs":                    func(r *store.Report) { r.Result.Harness.Others = 1.2e9 },
+		"others took 1.47 CPUs, and the run could use 0.5": func(r *store.Report) { r.Result.Harness.Others, r.Result.Harness.CPUs = 1.5e10, 0.5 },
+		"others took 8.82% of the CPUs":                    func(r *store.Report) { r.Result.Harness.Others, r.Result.Harness.CPUs = 4.5e8, 0.5 },
 	},
 		reports{"4.9%": func(r *store.Report) { r.Result.Harness.Others = 1e9 }, "unknown": func(r *store.Report) { r.Result.Harness.Others = -1 }}},
 	{"unaccounted", reports{

@@ -3,51 +3,111 @@ package host
 import (
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// cgroupLimits are the CPUs and the bytes of memory that this process's cgroup,
-// or one above it, allows; 0: no limit, or no cgroup of version 2 to be seen.
-// Source: https://docs.kernel.org/admin-guide/cgroup-v2.html.
+// noLimit is from where on a limit of memory is none: version 1 has no other word for it.
+const noLimit = 1 << 60
+
+// cgroupLimits are the CPUs and the bytes of memory that this process's
+// cgroups, or those above them, allow; 0: no limit, or no cgroup to be seen.
+// Source: https://docs.kernel.org/admin-guide/cgroup-v2.html, and for version 1
+// https://docs.kernel.org/scheduler/sched-bwc.html, admin-guide/cgroup-v1/memory.html.
 func cgroupLimits(root fs.FS) (cpus float64, memory uint64) {
-	mount, dir, ok := cgroup(root)
-	if !ok {
-		return 0, 0
-	}
-	for ; ; dir = path.Dir(dir) {
-		at := path.Join(mount, dir)
-		if quota, period, ok := strings.Cut(read(root, path.Join(at, "cpu.max")), " "); ok {
-			q, err1 := strconv.ParseFloat(quota, 64)
-			p, err2 := strconv.ParseFloat(period, 64)
-			if err1 == nil && err2 == nil && q > 0 && p > 0 && (cpus == 0 || q/p < cpus) {
-				cpus = q / p
-			}
-		}
-		if m, err := strconv.ParseUint(read(root, path.Join(at, "memory.max")), 10, 64); err == nil && (memory == 0 || m < memory) {
-			memory = m
-		}
-		if dir == "/" {
-			return cpus, memory
+	allow := func(quota, period string) {
+		q, err1 := strconv.ParseFloat(quota, 64)
+		p, err2 := strconv.ParseFloat(period, 64)
+		if err1 == nil && err2 == nil && q > 0 && p > 0 && (cpus == 0 || q/p < cpus) {
+			cpus = q / p
 		}
 	}
+	for _, at := range levels(root, "") {
+		quota, period, _ := strings.Cut(read(root, path.Join(at, "cpu.max")), " ")
+		allow(quota, period)
+	}
+	for _, at := range levels(root, "cpu") {
+		allow(read(root, path.Join(at, "cpu.cfs_quota_us")), read(root, path.Join(at, "cpu.cfs_period_us")))
+	}
+	for _, m := range memories(root) {
+		if memory == 0 || m.most < memory {
+			memory = m.most
+		}
+	}
+	return cpus, memory
 }
 
-// cgroup is where cgroups of version 2 are mounted, and this process's own below it.
-func cgroup(root fs.FS) (mount, dir string, ok bool) {
-	for line := range strings.Lines(read(root, "proc/self/cgroup")) {
-		if d, is := strings.CutPrefix(strings.TrimSpace(line), "0::"); is {
-			dir = path.Join("/", d)
+// memoryUse is a limit of memory, and how much of it is used.
+type memoryUse struct {
+	most, used uint64
+	known      bool // used is
+}
+
+// memories are the limits of memory that hold for this process. What the
+// kernel gives up when it is short, the cache of files not lately used, is not used.
+func memories(root fs.FS) (all []memoryUse) {
+	for _, v := range []struct{ controller, most, used, cache string }{
+		{"", "memory.max", "memory.current", "inactive_file "},
+		{"memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
+	} {
+		for _, at := range levels(root, v.controller) {
+			most, err := strconv.ParseUint(read(root, path.Join(at, v.most)), 10, 64)
+			if err != nil || most == 0 || most >= noLimit {
+				continue
+			}
+			used, err := strconv.ParseUint(read(root, path.Join(at, v.used)), 10, 64)
+			used -= min(used, line(read(root, path.Join(at, "memory.stat")), v.cache))
+			all = append(all, memoryUse{most, min(used, most), err == nil})
 		}
 	}
-	for line := range strings.Lines(read(root, "proc/self/mountinfo")) {
+	return all
+}
+
+// line is the number in a line of a text that begins so; 0 where there is none.
+func line(text, begin string) uint64 {
+	for l := range strings.Lines(text) {
+		if v, is := strings.CutPrefix(l, begin); is {
+			n, _ := strconv.ParseUint(strings.TrimSpace(v), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// levels are the folders of this process's cgroup and of those above it, as far
+// as they can be seen: of version 2, or of a controller of version 1.
+func levels(root fs.FS, controller string) (all []string) {
+	dir, mount, top := "", "", ""
+	for l := range strings.Lines(read(root, "proc/self/cgroup")) {
+		// 0::/a, or 4:cpu,cpuacct:/a
+		if f := strings.SplitN(strings.TrimSpace(l), ":", 3); len(f) == 3 && slices.Contains(strings.Split(f[1], ","), controller) {
+			dir = path.Join("/", f[2])
+		}
+	}
+	for l := range strings.Lines(read(root, "proc/self/mountinfo")) {
 		// 30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw
-		before, after, _ := strings.Cut(line, " - ")
-		if f := strings.Fields(before); len(f) > 4 && strings.HasPrefix(after, "cgroup2 ") {
-			mount = strings.TrimPrefix(f[4], "/")
+		// 31 23 0:27 /docker/a /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct
+		before, after, _ := strings.Cut(strings.TrimSpace(l), " - ")
+		f, of := strings.Fields(before), strings.Fields(after)
+		if len(f) < 5 || len(of) < 3 {
+			continue
+		}
+		if controller == "" && of[0] == "cgroup2" || controller != "" && of[0] == "cgroup" && slices.Contains(strings.Split(of[2], ","), controller) {
+			mount, top = strings.TrimPrefix(f[4], "/"), f[3]
 		}
 	}
-	return mount, dir, mount != "" && dir != ""
+	if mount == "" || dir == "" {
+		return nil
+	}
+	if below, is := strings.CutPrefix(dir, top); is && top != "/" { // a container sees the host's path, and its own folder
+		dir = path.Join("/", below)
+	}
+	for ; ; dir = path.Dir(dir) {
+		if all = append(all, path.Join(mount, dir)); dir == "/" {
+			return all
+		}
+	}
 }
 
 // read is a file's text without its last newline; "" where it cannot be read.

@@ -47,6 +47,11 @@ const mounts = `22 28 0:20 / /proc rw,nosuid shared:5 - proc proc rw
 30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
 `
 
+// mounts1 are a container's of version 1: of its CPUs it sees its own folder alone.
+const mounts1 = `31 23 0:27 /docker/x /sys/fs/cgroup/cpu rw,nosuid - cgroup cgroup rw,cpu,cpuacct
+32 23 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+`
+
 func TestCgroupLimits(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -56,6 +61,12 @@ func TestCgroupLimits(t *testing.T) {
 	}{
 		{"nothing", nil, 0, 0},
 		{"version 1", map[string]string{"proc/self/cgroup": "4:memory:/a\n1:cpu:/\n", "proc/self/mountinfo": mounts, "sys/fs/cgroup/memory.max": "7"}, 0, 0},
+		{"version 1, half a CPU", map[string]string{"proc/self/cgroup": "4:memory:/a\n1:cpuacct,cpu:/docker/x\n0::/\n", "proc/self/mountinfo": mounts1,
+			"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "1000", "sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712"}, 0.5, 1000},
+		{"version 1, no limit", map[string]string{"proc/self/cgroup": "4:memory:/a\n1:cpu:/\n", "proc/self/mountinfo": mounts1,
+			"sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1", "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
+			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "9223372036854771712"}, 0, 0},
 		{"version 2 not mounted", map[string]string{"proc/self/cgroup": "0::/a\n", "proc/self/mountinfo": "\nx\n", "sys/fs/cgroup/a/memory.max": "7"}, 0, 0},
 		{"no limit", map[string]string{"proc/self/cgroup": "0::/a\n", "proc/self/mountinfo": mounts,
 			"sys/fs/cgroup/a/cpu.max": "max 100000\n", "sys/fs/cgroup/a/memory.max": "max\n"}, 0, 0},
@@ -101,6 +112,11 @@ func TestCgroupMemory(t *testing.T) {
 		if left != c.left || total != c.total || limited != (c.total > 0) {
 			t.Errorf("%s: got %d of %d, %v, want %d of %d", c.name, left, total, limited, c.left, c.total)
 		}
+	}
+	old := map[string]string{"proc/self/cgroup": "4:memory:/a", "proc/self/mountinfo": mounts1, "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "1000",
+		"sys/fs/cgroup/memory/a/memory.usage_in_bytes": "800", "sys/fs/cgroup/memory/a/memory.stat": "inactive_file 1\ntotal_inactive_file 100\n"}
+	if left, total, limited := cgroupMemory(files(old)); left != 300 || total != 1000 || !limited {
+		t.Errorf("version 1: got %d of %d, %v, want 300 of 1000", left, total, limited)
 	}
 	if _, _, limited := cgroupMemory(files(nil)); limited {
 		t.Error("without a cgroup there is a limit")

@@ -3,10 +3,7 @@ package host
 import (
 	"io/fs"
 	"os"
-	"path"
 	"runtime"
-	"strconv"
-	"strings"
 
 	"github.com/shirou/gopsutil/v4/mem"
 )
@@ -34,39 +31,12 @@ func Memory() (left, total uint64, ok bool) {
 	return left, total, ok
 }
 
-// cgroupMemory is what is left of the limits of memory of this process's
-// cgroup and those above it, of that with the least share left. What the
-// kernel gives up when it is short, the cache of files not lately used, is left.
-// Source: https://docs.kernel.org/admin-guide/cgroup-v2.html.
+// cgroupMemory is what is left of the limit of memory that has the least share left.
 func cgroupMemory(root fs.FS) (left, total uint64, limited bool) {
-	mount, dir, ok := cgroup(root)
-	if !ok {
-		return 0, 0, false
-	}
-	for ; ; dir = path.Dir(dir) {
-		at := path.Join(mount, dir)
-		most, err1 := strconv.ParseUint(read(root, path.Join(at, "memory.max")), 10, 64)
-		used, err2 := strconv.ParseUint(read(root, path.Join(at, "memory.current")), 10, 64)
-		if err1 == nil && err2 == nil && most > 0 {
-			used -= min(used, inactiveFile(read(root, path.Join(at, "memory.stat"))))
-			l := most - min(used, most)
-			if !limited || float64(l)/float64(most) < float64(left)/float64(total) {
-				left, total, limited = l, most, true
-			}
-		}
-		if dir == "/" {
-			return left, total, limited
+	for _, m := range memories(root) {
+		if l := m.most - m.used; m.known && (!limited || float64(l)/float64(m.most) < float64(left)/float64(total)) {
+			left, total, limited = l, m.most, true
 		}
 	}
-}
-
-// inactiveFile is the line inactive_file of a memory.stat; 0 where there is none.
-func inactiveFile(stat string) uint64 {
-	for line := range strings.Lines(stat) {
-		if v, is := strings.CutPrefix(line, "inactive_file "); is {
-			n, _ := strconv.ParseUint(strings.TrimSpace(v), 10, 64)
-			return n
-		}
-	}
-	return 0
+	return left, total, limited
 }
