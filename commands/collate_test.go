@@ -240,7 +240,7 @@ func TestCollateOfBlocks(t *testing.T) {
 	flat := strings.Join(strings.Fields(got), " ")
 	wants(t, flat, "cpu-per-envelope +50.2%", "n=4+5 no verdict", "rss-peak 0.00%", "no difference beyond 5%",
 		"no verdict: not interleaved: the machine's drift is in this number (5 runs of one side in a row)",
-		"calibration differs by 6.6%: the machine was another one",
+		"calibration differs by 6.6%: the machine was not as fast for both",
 		"left out by mark host-busy: 1 value each of cpu-per-envelope, through-p50, through-p99, response-p99")
 	if strings.Contains(got, betterSign+" better") {
 		t.Errorf("a claim of blocks:\n%s", got)

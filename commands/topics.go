@@ -243,4 +243,4 @@ the exact Mann-Whitney U test, and the Hodges-Lehmann shift with its 95% interva
                   runs that did not take turns: A B B A, never more than two of a side in a row
 The primary metric is judged by itself, the others of a table are corrected for being many (Holm).
 A difference of under a metric's floor is none. A fixed loop is timed before and after each run:
-rows in which that differs by over 3% say so, for then the machine was another one.`
+rows in which that differs by over 3% say so, for then the machine was not as fast for both.`

@@ -311,7 +311,7 @@ func firstName(pairs []pair, name func(pair) string) string {
 }
 
 // verdictNotes say, of some pairs, why there is no verdict or conclusion where
-// there is none, and where the machine was another one: what several have in common once.
+// there is none, and where the machine was not as fast for both: what several have in common once.
 func verdictNotes(pairs []pair) []string {
 	type note struct {
 		text string
@@ -344,7 +344,7 @@ func verdictNotes(pairs []pair) []string {
 			}
 		}
 		if c := p.row.Primary; c.Drifted() {
-			add(fmt.Sprintf("calibration differs by %s: the machine was another one", strings.TrimPrefix(minus(signed(100*c.Drift)), "+")), p, "")
+			add(fmt.Sprintf("calibration differs by %s: the machine was not as fast for both", strings.TrimPrefix(minus(signed(100*c.Drift)), "+")), p, "")
 		}
 	}
 	var lines []string

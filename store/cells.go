@@ -30,7 +30,7 @@ type Cell struct {
 // DriftLimit is the difference in calibration over which two cells are of a machine that changed.
 const DriftLimit = 0.03
 
-// Drifted says that the machine was another one, going by the calibration, when the baseline was made.
+// Drifted says that the machine was not as fast for both, going by the calibration.
 func (c *Cell) Drifted() bool { return c.DriftKnown && math.Abs(c.Drift) > DriftLimit }
 
 // Left is how many values marks left out.
