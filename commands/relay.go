@@ -186,6 +186,7 @@ func relayRecord(p relay.Program) *table.Table {
 	r.Field("revision_date", "revision's date", date)
 	r.Field("dirty", "tree is dirty", dirty)
 	r.Field("profile", "profile", optional(p.Profile))
+	r.Field("rustc", "rustc", optional(p.Rustc))
 	return r
 }
 

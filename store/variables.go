@@ -69,7 +69,7 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 		Of: relayOf(func(b *result.Relay) string { return b.Form })},
 	{Name: "relay-url", Help: "address of somebody else's relay", Type: variable.String, Role: Condition,
 		Of: relayOf(func(b *result.Relay) string { return b.URL })},
-	build("relay-branch", "branch of the checkout that the relay was built from", variable.String,
+	build("relay-branch", "branch of the checkout that the relay was built from, or the tag that was named for it", variable.String,
 		func(b *result.Relay) string { return b.Branch }),
 	build("relay-revision", "revision that the relay was built from", hexType,
 		func(b *result.Relay) string { return b.Revision }),
@@ -119,6 +119,8 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	occasion("series-round", "round of the run through the series' list, from 1", variable.Int(1, math.MaxInt64), func(r *Report) string { return count(r.Provenance.Series.Round) }),
 	occasion("series-side", "of the run in a comparison that takes turns: A, B", variable.String, func(r *Report) string { return r.Provenance.Series.Side }),
 	occasion("relay-path", "where the relay's binary was", variable.String, func(r *Report) string { return r.Provenance.Relay.Path }),
+	// Note: no condition, though builds differ in it: relay-sha256 says as much, also of reports made before this was known.
+	occasion("relay-rustc", "version of the compiler that made the relay's binary", variable.String, func(r *Report) string { return r.Provenance.Relay.Rustc }),
 	occasion("relay-upstream", "where somebody else's relay sends to", variable.String, func(r *Report) string { return r.Provenance.Relay.Upstream }),
 	occasion("bench-version", "version of relaybench", versionType, func(r *Report) string { return r.Provenance.Bench.Version }),
 	occasion("bench-revision", "revision of relaybench", variable.String, func(r *Report) string { return r.Provenance.Bench.Revision }),
@@ -146,7 +148,7 @@ const (
 )
 
 // buildNames are the variables of a build: they vary together.
-var buildNames = []string{"relay-branch", "relay-revision", "revision-date", "relay-version", "relay-sha256", "relay-size", "relay-dirty", "relay-profile"}
+var buildNames = []string{"relay-branch", "relay-revision", "revision-date", "relay-version", "relay-sha256", "relay-size", "relay-dirty", "relay-profile", "relay-rustc"}
 
 // BuildVariables are the names of the variables of a build.
 func BuildVariables() []string { return slices.Clone(buildNames) }

@@ -51,7 +51,7 @@ func findPath(ctx context.Context, ref string) (Program, error) {
 	if err != nil {
 		return Program{}, fmt.Errorf("exec %q: %w", ref, err)
 	}
-	p.Profile = profile(path)
+	p.Profile, p.Rustc = profile(path), rustc(path)
 	p.claim(ctx)
 	return p, nil
 }

@@ -39,8 +39,8 @@ func startUpstream(t *testing.T) *upstream.Server {
 func TestRealLife(t *testing.T) {
 	p := real(t)
 	t.Logf("%v", p)
-	if p.Version == "" || len(p.SHA256) != 64 || p.Size == 0 {
-		t.Errorf("got %+v, want version, sha256 and size", p)
+	if p.Version == "" || len(p.SHA256) != 64 || p.Size == 0 || p.Rustc == "" {
+		t.Errorf("got %+v, want version, sha256, size and rustc", p)
 	}
 	up := startUpstream(t)
 	dir := t.TempDir()

@@ -43,6 +43,7 @@ type Program struct {
 	RevisionDate time.Time `json:"revision_date,omitzero"`
 	Dirty        bool      `json:"dirty,omitempty"`
 	Profile      string    `json:"profile,omitempty"` // "release" or "debug", from the path target/PROFILE/relay
+	Rustc        string    `json:"rustc,omitempty"`   // version of the compiler, as the binary has it
 }
 
 // UsageError is the error of a relay that was named in a way that none can be

@@ -38,6 +38,7 @@ type Relay struct {
 	RevisionDate time.Time `json:"revision_date,omitzero"`
 	Dirty        bool      `json:"dirty,omitempty"`
 	Profile      string    `json:"profile,omitempty"`
+	Rustc        string    `json:"rustc,omitempty"`
 }
 
 // Host is the machine that a run was made on. What a system does not tell is the zero value.
