@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
+	"relaybench/harness/statsd"
 	"relaybench/upstream"
 )
 
@@ -57,6 +59,7 @@ const (
 	StepRelay    = "start relay"
 	StepReady    = "ready"
 	StepIdle     = "idle"
+	StepStatsd   = "statsd flush" // before the load, and again after the drain
 	StepLoad     = "load"
 	StepDrain    = "drain"
 	StepStop     = "stop relay"
@@ -68,13 +71,14 @@ type limits struct {
 	global time.Duration // then to its query for the global config
 	warm   time.Duration // then to settled warm-up, with progress
 	idle   time.Duration // the idle window
+	flush  time.Duration // until a flush of statsd begins, or after the drain until one is whole
 	grace  time.Duration // from SIGTERM to SIGKILL
 	rounds int           // of the calibration
 	memory func() (left, total uint64, ok bool)
 }
 
 var defaultLimits = limits{memory: host.Memory, ready: 60 * time.Second, global: 30 * time.Second, warm: 30 * time.Second,
-	idle: 500 * time.Millisecond, grace: 10 * time.Second, rounds: calibrateRounds}
+	idle: 500 * time.Millisecond, flush: 3 * flushEvery, grace: 10 * time.Second, rounds: calibrateRounds}
 
 // ErrRelayDied is in the error of a run whose relay ended by itself.
 var ErrRelayDied = errors.New("the relay ended by itself")
@@ -100,6 +104,9 @@ type run struct {
 	tally *result.Tally
 	kept  uint64         // sends that the upstream turned away and that the relay keeps, by the last join
 	base  upstream.Stats // at load start: warm-up's share is taken off
+
+	statsd *statsd.Receiver // nil: none
+	from   int64            // since when it counts
 
 	senders *blaster.Processes // nil: this process sends
 	meter   *meter
@@ -140,7 +147,10 @@ func Run(ctx context.Context, p plan.Plan, r relay.Program, o Options) (*result.
 		for _, s := range []struct {
 			name string
 			do   func(context.Context) error
-		}{{StepReady, x.ready}, {StepIdle, x.idle}, {StepLoad, x.load}} {
+		}{{StepReady, x.ready}, {StepIdle, x.idle}, {StepStatsd, x.awaitFlush}, {StepLoad, x.load}} {
+			if s.name == StepStatsd && x.statsd == nil {
+				continue
+			}
 			if err := x.begin(ctx, s.name, s.do); err != nil {
 				return err
 			}
@@ -152,6 +162,10 @@ func Run(ctx context.Context, p plan.Plan, r relay.Program, o Options) (*result.
 		// The drain outlives a cancelled ctx: what was sent is to be accounted for.
 		if cut := x.begin(context.WithoutCancel(ctx), StepDrain, func(context.Context) error { return x.drain(ctx) }); err == nil && cut != nil {
 			step, err = StepDrain, cut
+		}
+		if Held(x.plan) > 0 {
+			// What cuts it short is no error: load and drain were whole.
+			_ = x.begin(context.WithoutCancel(ctx), StepStatsd, func(context.Context) error { return x.holdForFlush(ctx) })
 		}
 	}
 	x.stop()
@@ -249,6 +263,9 @@ func CheckConfig(ctx context.Context, p plan.Plan, r relay.Program) error {
 // setup is what a relay that sends to upstream is started with.
 func setup(p plan.Plan, upstream string) relay.Setup {
 	s := relay.Setup{Upstream: upstream, Base: p.ConfigText}
+	if p.Statsd != plan.StatsdOn { // whose address is not known yet
+		s.Statsd = strings.TrimPrefix(p.Statsd, plan.StatsdOff)
+	}
 	for _, set := range p.Settings {
 		s.Set = append(s.Set, relay.Setting(set))
 	}
@@ -265,6 +282,9 @@ func readable(p plan.Plan, r relay.Program) error {
 		why = "a relay that is not started here keeps the config that its owner gave it"
 	default:
 		return nil
+	}
+	if Held(p) > 0 {
+		return fmt.Errorf("statsd %q: %s", p.Statsd, why)
 	}
 	if len(p.Settings) > 0 {
 		return fmt.Errorf("set %q: %s", p.Settings[0].Key, why)
@@ -309,7 +329,11 @@ func (x *run) startRelay(ctx context.Context) error {
 			x.addr += ":80"
 		}
 	default:
-		proc, err := relay.Start(ctx, x.program, setup(x.plan, forward))
+		with := setup(x.plan, forward)
+		if err := x.startStatsd(&with); err != nil {
+			return err
+		}
+		proc, err := relay.Start(ctx, x.program, with)
 		if err != nil {
 			return err
 		}
@@ -476,6 +500,9 @@ func (x *run) stop() {
 	}
 	if x.up != nil {
 		x.up.Close()
+	}
+	if x.statsd != nil {
+		x.statsd.Close()
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,6 +165,35 @@ func formatConnections(processes, each int) string {
 	return fmt.Sprintf("%dx%d", processes, each)
 }
 
+// What [Plan.Statsd] may be beside the host:port of a server elsewhere.
+const (
+	StatsdOff = "off"
+	StatsdOn  = "on" // relaybench receives it
+)
+
+// statsdType is off, on, or where a server receives UDP.
+var statsdType = variable.New("statsd", func(s string) (string, error) {
+	if s == StatsdOff || s == StatsdOn {
+		return s, nil
+	}
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(s, "udp://"))
+	n, bad := strconv.ParseUint(port, 10, 16)
+	if err != nil || bad != nil || n == 0 || !isHost(host) {
+		return "", fmt.Errorf("%q is not %s, %s, or where a server receives UDP, such as 127.0.0.1:8125", s, StatsdOff, StatsdOn)
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
+}, strings.Compare, false)
+
+// isHost says whether a text can be an address or the name of a host.
+func isHost(s string) bool {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return true
+	}
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r == '-' || r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	})
+}
+
 func durationKnob(at func(*Plan) *time.Duration) (func(*Plan) string, func(*Plan, string) error) {
 	return func(p *Plan) string { return variable.ShortDuration(*at(p)) }, func(p *Plan, s string) (err error) {
 		*at(p), err = time.ParseDuration(s)
@@ -283,6 +314,10 @@ func knobs() []Knob {
 	get, set = durationKnob(func(p *Plan) *time.Duration { return &p.Latency })
 	add(Knob{Name: "upstream-latency", Help: "how long after its arrival the upstream answers an envelope; it is counted when it arrives. Relay has limits.max_concurrent_requests open at once, and gives one up after http.timeout",
 		Default: "0s", Then: "0s", Type: variable.Duration(0, time.Minute)}, get, set)
+
+	get, set = textKnob(func(p *Plan) *string { return &p.Statsd })
+	add(Knob{Name: "statsd", Help: "the relay's own timers, counters and gauges: on keeps them in the report (show REPORT timers), which takes up to half a minute longer; HOST:PORT sends them to a server of yours instead; it costs the relay CPU",
+		Default: StatsdOff, Then: StatsdOff, Type: statsdType, Offers: []string{StatsdOn}}, get, set)
 
 	get, set = textKnob(func(p *Plan) *string { return &p.Config })
 	add(Knob{Name: "config", Help: "the relay's config: default, or a YAML file", Default: "default", Type: variable.String}, get, set)

@@ -39,6 +39,7 @@ type Plan struct {
 	Timeout     time.Duration
 	Drain       time.Duration
 	Latency     time.Duration // of the upstream's answers to envelopes
+	Statsd      string        // StatsdOff, StatsdOn, or the host:port of a server elsewhere
 	Config      string        // "default", or the file that it came from
 	ConfigText  string        // YAML of the file
 	Label       string

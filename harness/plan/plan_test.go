@@ -55,7 +55,7 @@ func TestKnobsTable(t *testing.T) {
 
 func TestDefault(t *testing.T) {
 	want := Plan{Duration: 10 * time.Second, Rate: 200, Mix: "mixed", Connections: 32, Processes: 1, Burst: 1, Projects: 1, Zipf: 1, Pool: 1000, Seed: 1,
-		Frames: 10, SpansMin: 20, SpansMax: 100, Encoding: "identity", Timeout: 10 * time.Second, Drain: 10 * time.Second, Config: "default"}
+		Frames: 10, SpansMin: 20, SpansMax: 100, Encoding: "identity", Timeout: 10 * time.Second, Drain: 10 * time.Second, Statsd: "off", Config: "default"}
 	got := Default()
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -102,7 +102,7 @@ func TestKnobsAreApart(t *testing.T) {
 
 // others are values that are no defaults, in their canonical form.
 var others = map[string]string{"reconnect-every": "3", "burst": "50", "upstream-latency": "100ms", "duration": "1m30s", "rate": "max", "mix": "errors", "connections": "4x32", "projects": "7", "zipf": "1.5", "pool": "9",
-	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "user-agents": "unique", "timeout": "500ms", "drain": "1h", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
+	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "user-agents": "unique", "timeout": "500ms", "drain": "1h", "statsd": "bench1:8125", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
 
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -175,7 +175,7 @@ func randomPlan(rnd *rand.Rand) Plan {
 	p := Plan{Duration: time.Duration(1e6 + rnd.Int64N(8e13)), Mix: []string{"mixed", "errors", "errors=3,logs=1"}[rnd.IntN(3)],
 		Connections: 1 + rnd.IntN(300), Processes: 1 + rnd.IntN(64), Reconnect: rnd.IntN(100), Burst: 1 + rnd.IntN(100), Latency: time.Duration(rnd.Int64N(6e10)), Projects: 1 + rnd.IntN(1000), Zipf: 10 * rnd.Float64(), Pool: 1 + rnd.IntN(1000),
 		Seed: rnd.Uint64() >> 1, Frames: 1 + rnd.IntN(250), SpansMin: rnd.IntN(100), Filtered: rnd.Float64(), Encoding: []string{"identity", "gzip", "zstd"}[rnd.IntN(3)], Agents: []int{0, UniqueAgents, 1, 5000}[rnd.IntN(4)],
-		Timeout: time.Duration(1e6 + rnd.Int64N(3e12)), Drain: time.Duration(1e8 + rnd.Int64N(3e12)), Config: "default", Label: strconv.FormatUint(rnd.Uint64(), 36)}
+		Timeout: time.Duration(1e6 + rnd.Int64N(3e12)), Drain: time.Duration(1e8 + rnd.Int64N(3e12)), Statsd: []string{"off", "on", "[::1]:8125"}[rnd.IntN(3)], Config: "default", Label: strconv.FormatUint(rnd.Uint64(), 36)}
 	if rnd.IntN(2) == 0 {
 		p.Rate = 0.001 + 1e6*rnd.Float64()
 	}

@@ -19,6 +19,7 @@ type Setup struct {
 	Upstream string    // host:port that it forwards to
 	Base     string    // YAML text of the config that the plan names; "" is "default"
 	Set      []Setting // -E key=value, in order; of one key set twice the last counts
+	Statsd   string    // host:port that it sends its own metrics to; "" is nowhere
 	Dir      string    // folder in which its own empty folder is made; "" is the system's
 }
 
@@ -51,7 +52,7 @@ var owned = []struct {
 	// Note: bucket_interval 0 makes Relay divide by zero at its first outcome (26.4.0).
 	{"outcomes.aggregator", map[string]any{"bucket_interval": 1, "flush_interval": 1}, "the ledger needs outcomes before the drain ends"},
 	{"outcomes.batch_interval", 100, "the ledger needs outcomes before the drain ends"},
-	{"metrics.statsd", nil, "statsd is the run's to switch on, as it costs"},
+	{"metrics.statsd", nil, "statsd is the run's: --statsd on receives it, --statsd HOST:PORT sends it to a server of yours"},
 	{"sentry", map[string]any{"enabled": false}, "a relay under load must not report to Sentry"},
 	{"processing.enabled", nil, "processing mode needs Kafka and Redis, which a run has not"},
 }

@@ -108,7 +108,11 @@ func (p *Process) prepare(ctx context.Context, program Program, s Setup, base tr
 	if p.dir, err = filepath.Abs(p.dir); err != nil {
 		return fmt.Errorf("make the relay's folder: %w", err)
 	}
-	if err := writeConfig(p.dir, makeConfig(base, set, s.Upstream, p.port)); err != nil {
+	config := makeConfig(base, set, s.Upstream, p.port)
+	if s.Statsd != "" {
+		config.set("metrics.statsd", s.Statsd)
+	}
+	if err := writeConfig(p.dir, config); err != nil {
 		return err
 	}
 	shown, err := program.show(ctx, p.dir)

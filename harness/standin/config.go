@@ -37,6 +37,7 @@ type config struct {
 	maxEnvelope int // bytes, decoded
 	emit        bool
 	outcomes    time.Duration // between two outcome requests
+	statsd      string        // host:port that its metrics are sent to; "" is nowhere
 
 	behaviour
 }
@@ -110,6 +111,7 @@ var keys = []key{
 	seconds("limits.shutdown_timeout", 10, "for what is inside after SIGTERM, s", func(c *config) *time.Duration { return &c.shutdown }),
 	flag("outcomes.emit_outcomes", true, "whether outcomes are reported", func(c *config, v bool) { c.emit = v }),
 	millis("outcomes.batch_interval", 500, "between two reports of outcomes, ms", func(c *config) *time.Duration { return &c.outcomes }),
+	text("metrics.statsd", "", "where its few metrics are sent to; empty: nowhere", func(c *config, v string) error { c.statsd = v; return nil }),
 
 	span("standin.cpu", "CPU time spent on each envelope", func(c *config) *time.Duration { return &c.cpu }),
 	{"standin.capacity", uint64(0), "envelopes processed a second at most; 0: no limit", func(c *config, v any) error {

@@ -28,7 +28,9 @@ func (r *relay) process(ctx context.Context) {
 	}
 	var plain []byte
 	for j := r.processing.pop(); j != nil; j = r.processing.pop() {
+		from := time.Now()
 		plain = r.processOne(ctx, j, plain)
+		r.metrics.took("processor.message.duration|#message:ProcessEnvelope", time.Since(from))
 	}
 }
 

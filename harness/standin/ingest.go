@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,7 +85,12 @@ func (r *relay) handle(ctx *fasthttp.RequestCtx) {
 			refuse(ctx, 405, "POST only")
 			return
 		}
+		from := time.Now()
 		r.ingest(ctx, project)
+		r.metrics.took("requests.duration|#route:/api/{project_id}/envelope/,method:POST", time.Since(from))
+		if r.metrics != nil {
+			r.metrics.count(fmt.Sprintf("responses.status_codes|#status_code:%d,route:/api/{project_id}/envelope/,method:POST", ctx.Response.StatusCode()))
+		}
 		if r.config.answerDelay > 0 {
 			sleep(r.ctx, r.config.answerDelay)
 		}

@@ -80,6 +80,7 @@ type relay struct {
 
 	projects *projects
 	outcomes outcomes
+	metrics  *metrics // nil: nobody wants them
 
 	// An envelope's way: admit, processing, delayed (or not), sending, retrying (or not).
 	processing, sending *queue
@@ -103,6 +104,9 @@ func newRelay(ctx context.Context, c config, who identity, log *logger) *relay {
 		processing: newQueue(), sending: newQueue(),
 		delayed: line{newQueue(), c.delay}, retrying: line{newQueue(), c.retryDelay},
 		global: make(chan struct{}), crashed: make(chan struct{}),
+	}
+	if c.statsd != "" {
+		r.metrics = &metrics{timers: map[string][]float64{}, counters: map[string]uint64{}}
 	}
 	if c.capacity > 0 {
 		r.pace.every = time.Duration(float64(time.Second) / c.capacity)
@@ -137,6 +141,7 @@ func (r *relay) run(ctx context.Context, cancel func()) (int, error) {
 	work.Go(func() { r.connect(ctx) })
 	work.Go(func() { r.fetchAll(ctx) })
 	work.Go(func() { r.reportAll(ctx) })
+	work.Go(func() { r.sendMetrics(ctx) })
 	work.Go(func() { r.delayed.run(ctx, r.sending.push) })
 	work.Go(func() { r.retrying.run(ctx, r.sending.push) })
 	for range r.config.threads {
