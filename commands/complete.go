@@ -201,7 +201,7 @@ func (s *Session) flagValues(f *pflag.Flag, typed string) []string {
 	if v.values != nil {
 		found = v.values(s, nil, typed)
 	}
-	if v.path != nil && v.path("x") {
+	if v.path != nil && (v.path("x") || v.path(typed)) {
 		found = append(found, s.files(typed)...)
 	}
 	return found

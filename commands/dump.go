@@ -47,6 +47,9 @@ are named by number and kind. FOLDER is made, or must be empty: nothing is writt
 			if len(plans) > 1 {
 				return Fine, usageError(errors.New("a list makes several pools"), "give each a folder of its own")
 			}
+			if err := s.readFolders(plans); err != nil {
+				return Fine, err
+			}
 			pool, err := dumped(plans[0])
 			if err != nil {
 				return Fine, err

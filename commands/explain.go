@@ -11,6 +11,7 @@ import (
 
 	"relaybench/commands/line"
 	"relaybench/commands/table"
+	"relaybench/envelope"
 	"relaybench/harness"
 	"relaybench/harness/plan"
 	"relaybench/harness/variable"
@@ -201,6 +202,9 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 	if q.rounds > 1 {
 		line("%d rounds, forth and back", q.rounds)
 	}
+	for _, text := range folders(q.cells) {
+		line("%s", text)
+	}
 	for _, raised := range raisedPools(q.cells) {
 		line("the pool of %s user agents is raised to as many envelopes", count(raised))
 	}
@@ -211,6 +215,30 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 		line("fails if %s", table.Clean(t.text))
 	}
 	return b.String() + "\n"
+}
+
+// folders say what is in the folders that are mixes of plans, each once.
+func folders(plans []plan.Plan) (says []string) {
+	for _, p := range plans {
+		f := p.Folder
+		if f == nil {
+			continue
+		}
+		var kinds []string
+		for _, k := range f.Kinds {
+			if n := f.Files[k.Name]; n > 0 {
+				kinds = append(kinds, fmt.Sprintf("%s %s", k.Name, count(n)))
+			}
+		}
+		text := fmt.Sprintf("%s has envelopes of %s; times in them are moved to the run's start", table.Clean(f.Path), strings.Join(kinds, ", "))
+		if f.Passed > 0 {
+			text += fmt.Sprintf("; %s other files, not named *%s, are passed over", count(f.Passed), envelope.FolderExt)
+		}
+		if !slices.Contains(says, text) {
+			says = append(says, text)
+		}
+	}
+	return says
 }
 
 // raisedPools are the sizes of pools that are raised to the number of user agents, each once.

@@ -96,11 +96,15 @@ func finePrint(r *store.Report) []string {
 		}
 		add("%s shared %s %s, not pinned", who, strconv.FormatFloat(res.Harness.CPUs, 'f', -1, 64), cpus)
 	}
-	add("synthetic payloads (version %d), %s envelopes in turn", res.Pool.Payload, count(res.Pool.Envelopes))
+	if res.Pool.Files > 0 {
+		add("own envelopes of %s files: times moved to the run's start, event ids new in each send", count(res.Pool.Files))
+	} else {
+		add("synthetic payloads (version %d), %s envelopes in turn", res.Pool.Payload, count(res.Pool.Envelopes))
+	}
 	if res.Pool.AgentsSent > 0 {
 		add("%s different user agents were sent", count(res.Pool.AgentsSent))
 	}
-	if e := r.Plan["encoding"]; e != "" && e != envelope.Identity {
+	if e := r.Plan["encoding"]; e != "" && e != envelope.Identity && res.Pool.Files == 0 {
 		add("bodies in %s: ids in payloads come again after %s sends, stamps and event ids never", e, count(res.Pool.Envelopes))
 	}
 	if hasKind(r, "sessions") {

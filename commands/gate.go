@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"relaybench/envelope"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 )
@@ -37,6 +38,12 @@ func relayPath(text string) bool {
 
 // configPath is for the relay's config, which is one by name, or a file.
 func configPath(text string) bool { return text != plan.Default().Config }
+
+// mixPath is for what is sent: kinds, or a folder.
+func mixPath(text string) bool { return plan.IsFolder(text) }
+
+// knobPaths are the rules of the knobs that may be paths, by name.
+var knobPaths = map[string]names{"mix": mixPath, "config": configPath}
 
 // settingPath is for -E KEY=VALUE. Relay puts in the place of ${VAR} and
 // ${file:PATH} what its environment and its host's files have.
@@ -159,6 +166,24 @@ func (s *Session) readFile(typed string) (string, error) {
 		return "", fmt.Errorf("%s is larger than %d bytes", path, maxFile)
 	}
 	return string(b), nil
+}
+
+// readFolder reads the envelopes in a folder that was named in a line.
+func (s *Session) readFolder(typed string) (*envelope.Folder, error) {
+	path, err := s.path(typed)
+	if err != nil {
+		return nil, err
+	}
+	// Of a path that is no folder, the system says it best.
+	dir, err := os.Open(path)
+	if err == nil {
+		_, err = dir.ReadDir(1)
+		dir.Close()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return envelope.ReadFolder(os.DirFS(path), path)
 }
 
 // folder is one that a command fills with new files.

@@ -69,6 +69,9 @@ func forthAndBack(cells, rounds int) []turn {
 // cellKey is a run's identity: all of its conditions that are known before it.
 func cellKey(p plan.Plan, from result.Provenance) string {
 	from.ConfigText = p.ConfigText
+	if p.Folder != nil {
+		from.MixSHA256 = p.Folder.SHA256
+	}
 	return store.EntryOf(&store.Report{Plan: p.Record(), Provenance: from}).Group("config-hash")
 }
 

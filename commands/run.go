@@ -245,6 +245,9 @@ func (r *runner) observe(ctx context.Context, p plan.Plan, where place, save fun
 	s := r.s
 	report := &store.Report{Plan: p.Record(), Provenance: s.provenance(ctx, r.program)}
 	report.Provenance.ConfigText = p.ConfigText
+	if p.Folder != nil {
+		report.Provenance.MixSHA256 = p.Folder.SHA256
+	}
 	tell := startProgress(s.client, p.Duration, s.format, where, s.goes)
 	defer tell.Close()
 	var err error

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"relaybench/envelope"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 )
@@ -150,7 +151,6 @@ func (q *series) leftOut() string {
 func planFlags(fs *pflag.FlagSet, without ...string) *plan.Values {
 	v := &plan.Values{Knobs: map[string][]string{}}
 	knobFlags(fs, v, func(k *plan.Knob) bool { return !slices.Contains(without, k.Name) })
-	pathFlag(fs, "config", configPath)
 	fs.StringArrayVarP(&v.Settings, "E", "E", nil, "a config key of the relay, `KEY=VALUE` with a YAML scalar, as in http.encoding=gzip; repeat it for more keys")
 	pathFlag(fs, "E", settingPath)
 	offer(fs, "E", settingValues)
@@ -164,6 +164,9 @@ func knobFlags(fs *pflag.FlagSet, to *plan.Values, keep func(*plan.Knob) bool) {
 			f := fs.VarPF(&knobFlag{k, to}, k.Name, "", k.Help)
 			f.DefValue = k.Default
 			offer(fs, k.Name, knobValues(k))
+			if is := knobPaths[k.Name]; is != nil {
+				pathFlag(fs, k.Name, is)
+			}
 		}
 	}
 }
@@ -185,7 +188,7 @@ func (f *knobFlag) Type() string {
 	return strings.ToUpper(strings.ReplaceAll(f.knob.Type.Name(), " ", "-"))
 }
 
-// plans are the plans of what was typed, their config files read.
+// plans are the plans of what was typed, their files and folders read.
 func (s *Session) plans(v *plan.Values, duration string) ([]plan.Plan, error) {
 	for i := range plan.Knobs {
 		if k := &plan.Knobs[i]; k.Positional {
@@ -201,6 +204,9 @@ func (s *Session) plans(v *plan.Values, duration string) ([]plan.Plan, error) {
 			return nil, usageError(fmt.Errorf("-E %s: %s", set.Key, why), "")
 		}
 	}
+	if err := s.readFolders(plans); err != nil {
+		return nil, err
+	}
 	for i := range plans {
 		p := &plans[i]
 		if p.Config == plan.Default().Config {
@@ -211,4 +217,26 @@ func (s *Session) plans(v *plan.Values, duration string) ([]plan.Plan, error) {
 		}
 	}
 	return plans, nil
+}
+
+// readFolders reads the folders that are mixes of plans, each once. The mix is
+// then its path from the root, which names the same folder in another session.
+func (s *Session) readFolders(plans []plan.Plan) error {
+	read := map[string]*envelope.Folder{}
+	for i := range plans {
+		p := &plans[i]
+		if !plan.IsFolder(p.Mix) {
+			continue
+		}
+		if read[p.Mix] == nil {
+			folder, err := s.readFolder(p.Mix)
+			if err != nil {
+				return fmt.Errorf("mix: %w", err)
+			}
+			read[p.Mix] = folder
+		}
+		p.Folder = read[p.Mix]
+		p.Mix = p.Folder.Path
+	}
+	return nil
 }

@@ -85,6 +85,8 @@ type scanner struct {
 	base int // offset of line in the envelope
 	at   int
 	err  *SyntaxError
+	// nested is called for each member of the objects within the line's object; nil: they are passed over.
+	nested func(key []byte, start int)
 }
 
 // object reads the line and calls member for each member of its object, with
@@ -154,8 +156,9 @@ func (s *scanner) number(key string, start int) int {
 	return n
 }
 
+// space moves past white space. A line has no newline; a payload may.
 func (s *scanner) space() {
-	for s.at < len(s.line) && (s.line[s.at] == ' ' || s.line[s.at] == '\t' || s.line[s.at] == '\r') {
+	for s.at < len(s.line) && (s.line[s.at] == ' ' || s.line[s.at] == '\t' || s.line[s.at] == '\r' || s.line[s.at] == '\n') {
 		s.at++
 	}
 }
@@ -241,7 +244,7 @@ func (s *scanner) value(depth int) {
 		if depth++; depth > maxDepth {
 			s.fail(s.at, "header nests too deep")
 		} else if c == '{' {
-			s.members(depth, nil)
+			s.members(depth, s.nested)
 		} else {
 			s.elements(depth)
 		}

@@ -39,6 +39,7 @@ type PoolConfig struct {
 	Shape    Shape
 	Epoch    time.Time // the run's start: times in payloads are relative to it
 	Encoding string    // of bodies, a name of [Encodings]; "": identity
+	Folder   *Folder   // what to send instead: then Kinds and Mix are its own, and Size is raised to a multiple of its files
 }
 
 // Pool is the envelopes of a run, built and serialised before its clock
@@ -107,6 +108,9 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	if c.Kinds == nil {
 		c.Kinds = Kinds
 	}
+	if c.Folder != nil {
+		c.Kinds, c.Mix = c.Folder.Kinds, c.Folder.mix()
+	}
 	if err := c.check(); err != nil {
 		return nil, fmt.Errorf("pool: %w", err)
 	}
@@ -117,6 +121,34 @@ func NewPool(c PoolConfig) (*Pool, error) {
 		zipf:     newZipf(c.Projects, c.Zipf),
 		encoding: FindEncoding(c.Encoding),
 	}
+	build := p.makeEntries
+	if c.Folder != nil {
+		build = p.recordedEntries
+	}
+	if err := build(&c); err != nil {
+		return nil, fmt.Errorf("pool: %w", err)
+	}
+	order := rand.New(rand.NewPCG(c.Seed, saltOrder))
+	order.Shuffle(len(p.entries), func(i, j int) { p.entries[i], p.entries[j] = p.entries[j], p.entries[i] })
+	for i := range c.Kinds {
+		k := &c.Kinds[i]
+		if p.warm[k.Name] != nil || k.Make == nil {
+			continue
+		}
+		e, err := makeEntry(&c, k, 0, agentNumber(0))
+		if err != nil {
+			return nil, fmt.Errorf("pool: %s: %w", k.Name, err)
+		}
+		p.warm[k.Name] = e
+	}
+	if err := p.encode(); err != nil {
+		return nil, fmt.Errorf("pool: %w", err)
+	}
+	return p, nil
+}
+
+// makeEntries fills the pool with made envelopes.
+func (p *Pool) makeEntries(c *PoolConfig) error {
 	var weights []float64
 	for i, w := range c.Mix.weights {
 		if w > 0 {
@@ -126,37 +158,51 @@ func NewPool(c PoolConfig) (*Pool, error) {
 	}
 	counts := shares(max(c.Size, 0), weights)
 	if i := slices.Index(counts, 0); i >= 0 {
-		return nil, fmt.Errorf("pool: %d envelopes are too few for mix %s: none of %s", c.Size, c.Mix, p.kinds[i].Name)
+		return fmt.Errorf("%d envelopes are too few for mix %s: none of %s", c.Size, c.Mix, p.kinds[i].Name)
 	}
 	portions := make([]float64, len(counts))
 	for i, n := range counts {
 		portions[i] = float64(n)
 	}
 	filtered := shares(int(math.Round(float64(c.Size)*c.Shape.Filtered)), portions)
-	agents := newPicker(&c)
+	agents := newPicker(c)
 	for i := range p.kinds {
 		for n := range counts[i] {
-			e, err := makeEntry(&c, &p.kinds[i], n, agents.pick(n, n < filtered[i]))
+			e, err := makeEntry(c, &p.kinds[i], n, agents.pick(n, n < filtered[i]))
 			if err != nil {
-				return nil, fmt.Errorf("pool: %s: %w", p.kinds[i].Name, err)
+				return fmt.Errorf("%s: %w", p.kinds[i].Name, err)
 			}
 			e.kind = i
 			p.entries = append(p.entries, *e)
 		}
 	}
-	order := rand.New(rand.NewPCG(c.Seed, saltOrder))
-	order.Shuffle(len(p.entries), func(i, j int) { p.entries[i], p.entries[j] = p.entries[j], p.entries[i] })
-	for i := range c.Kinds {
-		e, err := makeEntry(&c, &c.Kinds[i], 0, agentNumber(0))
-		if err != nil {
-			return nil, fmt.Errorf("pool: %s: %w", c.Kinds[i].Name, err)
+	return nil
+}
+
+// recordedEntries fills the pool with a folder's envelopes, in turn, and has the first of each kind warm up.
+func (p *Pool) recordedEntries(c *PoolConfig) error {
+	files := c.Folder.files
+	index := make([]int, len(c.Kinds)) // in p.kinds
+	for i, w := range c.Mix.weights {
+		if w > 0 {
+			index[i] = len(p.kinds)
+			p.kinds = append(p.kinds, c.Kinds[i])
 		}
-		p.warm[c.Kinds[i].Name] = e
 	}
-	if err := p.encode(); err != nil {
-		return nil, fmt.Errorf("pool: %w", err)
+	bodies := make([][]byte, len(files))
+	for i := range files {
+		bodies[i] = files[i].moved(c.Epoch)
 	}
-	return p, nil
+	agents, rounds := newPicker(c), max(1, (c.Size+len(files)-1)/len(files))
+	for n := range rounds * len(files) {
+		i := n % len(files)
+		f := &files[i]
+		p.entries = append(p.entries, entry{kind: index[f.kind], elements: f.elements, agent: []byte(agents.pick(n, false)), body: bodies[i], patches: f.patches})
+		if name := c.Kinds[f.kind].Name; p.warm[name] == nil {
+			p.warm[name] = &entry{agent: []byte(agentNumber(0)), body: bodies[i], patches: f.patches}
+		}
+	}
+	return nil
 }
 
 // makeEntry makes envelope n of a kind, sent by an agent, and checks what its Make made.

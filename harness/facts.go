@@ -24,6 +24,11 @@ func (x *run) poolFacts() result.Pool {
 			sent[agent] = true
 		}
 	}
+	if x.plan.Folder != nil {
+		for _, n := range x.plan.Folder.Files {
+			f.Files += n
+		}
+	}
 	f.Agents, f.AgentsSent = len(agents), len(sent)
 	return f
 }

@@ -130,6 +130,9 @@ func Run(ctx context.Context, p plan.Plan, r relay.Program, o Options) (*result.
 	if x.kinds == nil {
 		x.kinds = envelope.Kinds
 	}
+	if p.Folder != nil {
+		x.kinds = p.Folder.Kinds
+	}
 	x.res = &result.Result{Started: x.epoch.UTC(), Target: "relay"}
 
 	started := false

@@ -65,6 +65,9 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	{Name: "config-sha256", Help: "of the text of the config file that the plan names", Type: hexType, Role: Follows, After: []string{"config"},
 		Of: of(func(r *Report) string { return sha256Of(r.Provenance.ConfigText) })},
 
+	{Name: "mix-sha256", Help: "of the files of the folder that the mix is", Type: hexType, Role: Follows, After: []string{"mix"},
+		Of: of(func(r *Report) string { return r.Provenance.MixSHA256 })},
+
 	{Name: "relay-form", Help: "what the relay was: path (a binary), url (somebody else's), stand-in, none", Type: variable.String, Role: Condition,
 		Of: relayOf(func(b *result.Relay) string { return b.Form })},
 	{Name: "relay-url", Help: "address of somebody else's relay", Type: variable.String, Role: Condition,

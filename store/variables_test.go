@@ -256,6 +256,9 @@ func TestFollows(t *testing.T) {
 		r.Plan["config"], r.Provenance.ConfigText = "tuned.yml", "limits: {}\n"
 		r.Result.Relay.ConfigHash = "89ab"
 	}
+	folder := func(r *store.Report) {
+		r.Plan["mix"], r.Provenance.MixSHA256 = "/mine", "0123"
+	}
 	key := func(r *store.Report) { r.Plan["http.encoding"], r.Result.Relay.ConfigHash = "gzip", "89ab" }
 	profile := func(r *store.Report) { r.Provenance.Relay.Profile = "debug" }
 	for _, c := range []struct {
@@ -278,6 +281,9 @@ func TestFollows(t *testing.T) {
 		{"host and build", func(r *store.Report) { host(r); build(r) }, []string{"host"}, false},
 		{"config", config, []string{"config"}, true},
 		{"config", config, []string{"config-sha256"}, false},
+		{"folder", folder, []string{"mix"}, true},
+		{"folder", folder, []string{"mix-sha256"}, false},
+		{"folder", func(r *store.Report) { r.Provenance.MixSHA256 = "0123" }, nil, false},
 		{"key", key, []string{"http.encoding"}, true},
 		{"key", key, []string{"http.timeout"}, false},
 		{"key", key, []string{"config"}, false},

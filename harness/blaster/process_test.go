@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync"
@@ -48,6 +50,31 @@ func TestLoadJSON(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, want %+v", got, want)
 		}
+	}
+
+	own := want
+	own.Pool = envelope.PoolConfig{Seed: 3, Size: 5, Projects: 1, Encoding: "gzip", Epoch: want.Pool.Epoch}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "a"+envelope.FolderExt)
+	if err := os.WriteFile(file, []byte("{}\n{\"type\":\"session\"}\n{}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if own.Pool.Folder, err = envelope.ReadFolder(os.DirFS(dir), dir); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Load
+	if err := json.Unmarshal(b, &got); err != nil || got.Pool.Folder.SHA256 != own.Pool.Folder.SHA256 || got.Pool.Encoding != "gzip" {
+		t.Errorf("got %+v, %v", got.Pool, err)
+	}
+	if err := os.WriteFile(file, []byte("{}\n{\"type\":\"session\"}\n[]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &got); err == nil || !strings.Contains(err.Error(), "is not as it was when the run began") {
+		t.Errorf("a folder that has changed: got %v", err)
 	}
 
 	injected := want

@@ -48,13 +48,31 @@ func Find(name string) *Knob {
 }
 
 // MixType is the type of mixes: a list of them is typed by repeating the flag.
+//
+// A text with a slash in it is a folder of envelopes instead, see [Plan.Folder].
 var MixType = variable.New("mix", func(s string) (string, error) {
+	if IsFolder(s) {
+		s, err := variable.String.Canon(s)
+		if short := strings.TrimRight(s, "/"); short != "" {
+			s = short
+		}
+		if !IsFolder(s) {
+			s += "/"
+		}
+		return s, err
+	}
 	m, err := envelope.ParseMix(envelope.Kinds, s)
-	if err != nil {
+	switch {
+	case err != nil && s != "" && !strings.ContainsAny(s, "=,"):
+		return "", fmt.Errorf("%w, or a folder such as ./%s", err, s)
+	case err != nil:
 		return "", err
 	}
 	return m.String(), nil
 }, strings.Compare, true)
+
+// IsFolder says that a mix is a folder: no kind's name and no weight has a slash.
+func IsFolder(mix string) bool { return strings.Contains(mix, "/") || mix == "." || mix == ".." }
 
 // eachKind are the mixes that [Each] stands for.
 func eachKind(text string) []string {
@@ -252,7 +270,7 @@ func knobs() []Knob {
 		})
 
 	get, set = textKnob(func(p *Plan) *string { return &p.Mix })
-	add(Knob{Name: "mix", Help: "kinds of envelope by weight, as in errors=3,logs=1; mixed: all of them, as an organisation sends them; each: one run for each kind",
+	add(Knob{Name: "mix", Help: "kinds of envelope by weight, as in errors=3,logs=1; mixed: all of them, as an organisation sends them; each: one run for each kind; FOLDER, with a slash in it as in ./mine: the envelopes in its files",
 		Default: envelope.Mixed, Type: MixType, Words: eachKind}, get, set)
 
 	add(Knob{Name: "connections", Help: "connections that send; 4x32: four sender processes of 32", Default: "32", Type: connections},

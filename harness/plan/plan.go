@@ -21,7 +21,7 @@ import (
 type Plan struct {
 	Duration    time.Duration
 	Rate        float64 // sends a second; 0: flat out, a closed loop
-	Mix         string  // canonical
+	Mix         string  // canonical, or the path of a folder
 	Connections int     // of each sender process
 	Processes   int     // sender processes; 1: relaybench itself sends
 	Reconnect   int     // answered sends after which a connection is made anew; 0: never
@@ -38,10 +38,11 @@ type Plan struct {
 	Encoding    string // of bodies, a name of envelope.Encodings
 	Timeout     time.Duration
 	Drain       time.Duration
-	Latency     time.Duration // of the upstream's answers to envelopes
-	Statsd      string        // StatsdOff, StatsdOn, or the host:port of a server elsewhere
-	Config      string        // "default", or the file that it came from
-	ConfigText  string        // YAML of the file
+	Latency     time.Duration    // of the upstream's answers to envelopes
+	Statsd      string           // StatsdOff, StatsdOn, or the host:port of a server elsewhere
+	Config      string           // "default", or the file that it came from
+	ConfigText  string           // YAML of the file
+	Folder      *envelope.Folder // what was read of the mix, where it is a folder
 	Label       string
 	Settings    []Setting // -E, sorted by key, each key once
 }
@@ -85,13 +86,20 @@ func (p Plan) PoolSize() int { return max(p.Pool, p.Agents) }
 // PoolConfig is what the plan's pool is built from, for a run that starts at
 // epoch; kinds are the table that its mix is of, nil for [envelope.Kinds].
 func (p Plan) PoolConfig(kinds []envelope.Kind, epoch time.Time) (envelope.PoolConfig, error) {
-	table := kinds
-	if table == nil {
-		table = envelope.Kinds
+	c := envelope.PoolConfig{Kinds: kinds, Seed: p.Seed, Size: p.PoolSize(), Projects: p.Projects, Zipf: p.Zipf,
+		Shape: p.Shape(), Epoch: epoch, Encoding: p.Encoding, Folder: p.Folder}
+	if IsFolder(p.Mix) {
+		if p.Folder == nil {
+			return c, fmt.Errorf("folder %q has not been read", p.Mix)
+		}
+		return c, nil
 	}
-	mix, err := envelope.ParseMix(table, p.Mix)
-	return envelope.PoolConfig{Kinds: kinds, Mix: mix, Seed: p.Seed, Size: p.PoolSize(), Projects: p.Projects, Zipf: p.Zipf,
-		Shape: p.Shape(), Epoch: epoch, Encoding: p.Encoding}, err
+	if kinds == nil {
+		kinds = envelope.Kinds
+	}
+	var err error
+	c.Mix, err = envelope.ParseMix(kinds, p.Mix)
+	return c, err
 }
 
 // Check says what in the plan cannot be run, though each knob alone may be.
@@ -120,6 +128,13 @@ func (p Plan) Check() error {
 	}
 	if err := p.checkAgents(); err != nil {
 		return err
+	}
+	if IsFolder(p.Mix) {
+		for _, name := range []string{"frames", "spans", "filtered"} {
+			if k := Find(name); k.Get(&p) != k.Default {
+				return fmt.Errorf("%s %s does nothing to the envelopes of a folder", name, k.Get(&p))
+			}
+		}
 	}
 	for i, s := range p.Settings {
 		for _, o := range p.Settings[:i] {

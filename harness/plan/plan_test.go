@@ -218,3 +218,26 @@ func TestThen(t *testing.T) {
 		t.Errorf("frames: got %d, %v, want 7", p.Frames, err)
 	}
 }
+
+// A folder goes to the pool as it was read, and not without.
+func TestPoolConfig(t *testing.T) {
+	p := Default()
+	if c, err := p.PoolConfig(nil, time.Time{}); err != nil || c.Mix.String() != "mixed" || c.Size != 1000 || c.Encoding != envelope.Identity {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	p.Agents = 5000
+	if c, err := p.PoolConfig(nil, time.Time{}); err != nil || c.Size != 5000 || c.Shape.UserAgents != 5000 || c.Shape.Unique {
+		t.Errorf("of 5000 user agents: got %+v, %v", c, err)
+	}
+	if p.Agents = UniqueAgents; p.PoolSize() != 1000 || !p.Shape().Unique || p.Shape().UserAgents != 0 {
+		t.Errorf("of unique user agents: %+v", p.Shape())
+	}
+	p.Mix = "./mine"
+	if _, err := p.PoolConfig(nil, time.Time{}); err == nil || err.Error() != `folder "./mine" has not been read` {
+		t.Errorf("got %v", err)
+	}
+	p.Folder = new(envelope.Folder)
+	if c, err := p.PoolConfig(nil, time.Time{}); err != nil || c.Folder != p.Folder {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}

@@ -10,6 +10,8 @@ type Provenance struct {
 	// ConfigText is the text of the config file that the plan names, YAML; ""
 	// where it names none, and in reports of before it was kept.
 	ConfigText string `json:"config_text,omitempty"`
+	// MixSHA256 is of the files of the folder that the plan's mix is; "" where it is none.
+	MixSHA256 string `json:"mix_sha256,omitempty"`
 	// Series is of the occasion: it says nothing of what was measured.
 	Series Series `json:"series,omitzero"`
 }

@@ -160,6 +160,7 @@ type Harness struct {
 type Pool struct {
 	Payload   int    `json:"payload"` // version of the payloads
 	Envelopes int    `json:"envelopes"`
+	Files     int    `json:"files,omitempty"` // of a folder, that they are of; 0: they are made
 	Bytes     uint64 `json:"bytes"`
 	Agents    int    `json:"agents"` // distinct user agents in it
 	// AgentsSent is how many of them were sent; 0 also in reports of before it was counted.
