@@ -174,7 +174,11 @@ func (s *Session) readFolder(typed string) (*envelope.Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Of a path that is no folder, the system says it best.
+	return openFolder(path)
+}
+
+// openFolder reads the envelopes in a folder. Of a path that is none, the system says it best.
+func openFolder(path string) (*envelope.Folder, error) {
 	dir, err := os.Open(path)
 	if err == nil {
 		_, err = dir.ReadDir(1)

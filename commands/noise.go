@@ -286,7 +286,7 @@ func (s *Session) checkNoise(ctx context.Context, q *duel, sides []*side) error 
 	var worst noiseFloor
 	for _, d := range sides {
 		r := &store.Report{Plan: d.plan.Record(), Provenance: s.provenance(ctx, d.program)}
-		r.Provenance.ConfigText = d.plan.ConfigText
+		r.Provenance.ConfigText, r.Provenance.MixSHA256 = d.plan.ConfigText, d.plan.MixSHA256()
 		f, ok, err := s.noiseFloor(store.EntryOf(r), q.primary.Name, q.n)
 		if err != nil {
 			return err

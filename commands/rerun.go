@@ -93,6 +93,14 @@ func (b *buildsFound) plan() (plan.Plan, error) {
 		return p, fmt.Errorf("plan of report %s: %w", r.ID, err)
 	}
 	p.ConfigText = r.Provenance.ConfigText
+	if plan.IsFolder(p.Mix) {
+		if p.Folder, err = openFolder(p.Mix); err != nil {
+			return p, fmt.Errorf("mix of report %s: %w", r.ID, err)
+		}
+		if p.MixSHA256() != r.Provenance.MixSHA256 {
+			return p, fmt.Errorf("mix of report %s: the files of folder %q are not as they were", r.ID, p.Mix)
+		}
+	}
 	return p, nil
 }
 

@@ -68,10 +68,7 @@ func forthAndBack(cells, rounds int) []turn {
 
 // cellKey is a run's identity: all of its conditions that are known before it.
 func cellKey(p plan.Plan, from result.Provenance) string {
-	from.ConfigText = p.ConfigText
-	if p.Folder != nil {
-		from.MixSHA256 = p.Folder.SHA256
-	}
+	from.ConfigText, from.MixSHA256 = p.ConfigText, p.MixSHA256()
 	return store.EntryOf(&store.Report{Plan: p.Record(), Provenance: from}).Group("config-hash")
 }
 

@@ -244,10 +244,7 @@ func (r *runner) once(ctx context.Context, p plan.Plan, in result.Series, where 
 func (r *runner) observe(ctx context.Context, p plan.Plan, where place, save func(*store.Report)) (*store.Report, error) {
 	s := r.s
 	report := &store.Report{Plan: p.Record(), Provenance: s.provenance(ctx, r.program)}
-	report.Provenance.ConfigText = p.ConfigText
-	if p.Folder != nil {
-		report.Provenance.MixSHA256 = p.Folder.SHA256
-	}
+	report.Provenance.ConfigText, report.Provenance.MixSHA256 = p.ConfigText, p.MixSHA256()
 	tell := startProgress(s.client, p.Duration, s.format, where, s.goes)
 	defer tell.Close()
 	var err error

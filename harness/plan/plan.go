@@ -64,6 +64,14 @@ func Default() Plan {
 	return p
 }
 
+// MixSHA256 is of the files of the folder that the mix is, "" where it is none.
+func (p Plan) MixSHA256() string {
+	if p.Folder == nil {
+		return ""
+	}
+	return p.Folder.SHA256
+}
+
 // Flat says that the plan's load is a closed loop: each connection sends as soon as it is answered.
 func (p Plan) Flat() bool { return p.Rate == 0 }
 
