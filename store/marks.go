@@ -71,7 +71,7 @@ var Marks = []Mark{
 		Unfit: append(names(Through), "forwarded-rate"), Of: marked(upstreamLimited)},
 	{Name: "behind", Help: "the backlog grew by more than 1% of the rate: Relay could not keep up", Unfit: names(Through, Response),
 		Of: marked(behind)},
-	{Name: "not-drained", Help: "the drain was cut off while Relay still worked", Unfit: []string{"cpu-per-envelope", "cpu-per-item", "unaccounted", "unaccounted-items"},
+	{Name: "not-drained", Help: "the drain was cut off while Relay still worked, or sent again what the upstream turned away", Unfit: []string{"cpu-per-envelope", "cpu-per-item", "unaccounted", "unaccounted-items"},
 		Of: marked(func(r *result.Result) (string, bool) {
 			by := fmt.Sprintf("%d sends in flight", result.LedgerOf(r).Total.Sends.InFlight)
 			if r.DrainWhy != "" {
@@ -79,9 +79,9 @@ var Marks = []Mark{
 			}
 			return why(by, r.Drain == result.NotDrained)
 		})},
-	{Name: "memory-guard", Help: "the load was stopped because memory ran out", Unfit: names(Rates, CPU),
+	{Name: "memory-guard", Help: "the load was stopped because memory ran out: less than a tenth of the host's, or of its cgroup's, was left", Unfit: names(Rates, CPU),
 		Of: marked(func(r *result.Result) (string, bool) { return why(r.MemoryGuard, r.MemoryGuard != "") })},
-	{Name: "host-busy", Help: "other processes took more than 5% of the CPUs", Unfit: names(CPU, Through, Response, Service),
+	{Name: "host-busy", Help: "other processes took more than 5% of the CPUs, or of what the cgroup allows of them", Unfit: names(CPU, Through, Response, Service),
 		Of: marked(hostBusy)},
 	{Name: "unaccounted", Help: "sends or items were missing after Relay had settled or exited",
 		Of: marked(func(r *result.Result) (string, bool) {
