@@ -147,7 +147,7 @@ func TestRealKinds(t *testing.T)    { testKinds(t, realRelay(t)) }
 func testKinds(t *testing.T, p relay.Program) {
 	for _, k := range envelope.Kinds {
 		t.Run(k.Name, func(t *testing.T) {
-			r, l := ran(t, p, Options{}, "mix="+k.Name, "rate=100", "duration=2s")
+			r, l := ran(t, p, Options{}, "mix="+k.Name)
 			closed(t, r, l, 200)
 			if got := r.Kinds[0].Through.Count(); got != l.Total.Sends.Sent {
 				t.Errorf("through rests on %d sends, want %d", got, l.Total.Sends.Sent)
@@ -221,18 +221,21 @@ func TestRealUpstreamFaults(t *testing.T)    { testUpstreamFaults(t, realRelay(t
 
 func testUpstreamFaults(t *testing.T, p relay.Program) {
 	t.Run("503", func(t *testing.T) {
+		t.Parallel()
 		_, l := ran(t, p, Options{fault: upstream.Share(0.3, upstream.Treatment{Status: 503})})
 		if s := l.Total.Sends; s.Arrived != s.Sent || l.Total.Repeats == 0 || l.Total.Items.Unaccounted != 0 {
 			t.Errorf("%+v, want all arrived, some again", l.Total)
 		}
 	})
 	t.Run("dropped", func(t *testing.T) {
+		t.Parallel()
 		_, l := ran(t, p, Options{fault: upstream.Share(0.3, upstream.Treatment{Drop: true})})
 		if s := l.Total.Sends; s.Arrived != s.Sent || l.Total.Repeats == 0 || l.Total.Items.Unaccounted != 0 {
 			t.Errorf("%+v, want all arrived, some again", l.Total)
 		}
 	})
 	t.Run("500 to every tenth", func(t *testing.T) {
+		t.Parallel()
 		r, l := ran(t, p, Options{fault: func(q upstream.Request) upstream.Treatment {
 			if q.Seq%10 == 3 {
 				return upstream.Treatment{Status: 500}
