@@ -25,7 +25,7 @@ Every run is saved, also a cancelled or failed one. The exit code is 5 where mar
 metrics unfit for comparison (help marks), 4 where a run failed, and 1 or 2 by --fail-if. With
 --json an object is printed for each run. A run that fails, or Ctrl-C, ends the whole line.`,
 	args: []arg{{name: "DURATION", help: "how long the load lasts, such as 10s, 1m30s or 500ms"}},
-	examples: []string{"test 10s --rate 200", "test 30s --rate 200,500 --mix errors=3,logs=1 --repeat 3", "test 20s --rate max --connections 64 -E http.encoding=gzip",
+	examples: []string{"test 10s --rate 200", "test 30s --rate 200,500 --mix errors=3,logs=1 --repeat 3", "test 20s --rate max --connections 64 -E http.encoding=gzip", "test 10s --mix ./envelopes --encoding zstd",
 		"test 10s --fail-if 'through-p99>50ms' --fail-if 'unaccounted>0'"},
 	store: true,
 	table: true,

@@ -110,7 +110,13 @@ func variableHelp(v *store.Variable) string {
 	return fmt.Sprintf("%s (%s, %s)", v.Help, v.Type.Name(), v.Role)
 }
 
-func sayKinds(s *Session) (string, error) { return s.sayWords("kind") }
+func sayKinds(s *Session) (string, error) {
+	said, err := s.sayWords("kind")
+	return said + "\n" + s.helpText(`--mix ./FOLDER sends envelopes of one's own instead, a file each, as dump writes them or an SDK sent
+them. A file's kind is that of its first item that is one's; beside those above, there are
+aggregates, spans, metrics and feedback, and item types that nobody knows are kinds by their own
+names. Each send has a stamp and an event id of its own, and times are moved to the run's start.`), err
+}
 
 func sayMetrics(s *Session) (string, error) { return s.sayWords("metric") }
 

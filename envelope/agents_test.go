@@ -130,7 +130,7 @@ func TestAgentNumbers(t *testing.T) {
 			t.Errorf("%s: %d user agents", c.format, c.count)
 		}
 	}
-	const n = 100_000
+	const n = 20_000
 	seen := make(map[string]bool, n)
 	for i := range n {
 		agent := agentNumber(i)

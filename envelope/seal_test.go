@@ -48,11 +48,12 @@ func plain(t testing.TB, encoding string, body []byte) []byte {
 // The beginning of a sealed body may be written anew, and all of it is still a good body.
 func TestSeal(t *testing.T) {
 	heads := [][]byte{[]byte("{}\n"), []byte("x"), []byte("{\"event_id\":\"0123\"}\n"), bytes.Repeat([]byte("head "), 60), bytes.Repeat([]byte("z"), maxHead)}
+	rests := samples(t)[:8] // of no bytes, small, noise, zeros, and some envelopes
 	for i := range Encodings {
 		e := &Encodings[i]
 		t.Run(e.Name, func(t *testing.T) {
 			for _, head := range heads {
-				for n, rest := range samples(t) {
+				for n, rest := range rests {
 					s, err := e.seal(head, rest)
 					if err != nil {
 						t.Fatalf("head of %d, sample %d: %v", len(head), n, err)

@@ -20,9 +20,9 @@ func testFolder(t *testing.T, p relay.Program) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, knobs := range [][]string{{"encoding=identity"}, {"encoding=zstd", "connections=2x4"}, {"encoding=gzip"}} {
+	for _, knobs := range [][]string{{"encoding=identity"}, {"encoding=zstd", "connections=2x4", "duration=2s", "rate=50"}, {"encoding=gzip"}} {
 		t.Run(strings.Join(knobs, " "), func(t *testing.T) {
-			plan := planned(t, append(knobs, "mix="+path, "duration=500ms", "pool=1")...)
+			plan := planned(t, append([]string{"mix=" + path, "duration=500ms", "pool=1"}, knobs...)...)
 			if plan.Folder, err = envelope.ReadFolder(os.DirFS(path), path); err != nil {
 				t.Fatal(err)
 			}
