@@ -20,8 +20,8 @@ import (
 var abCommand = command{
 	name:    "ab",
 	summary: "compare two relays, or two values of a knob, in turns",
-	detail: `A and B are two relays as relay use takes them, or one knob or config key with two values:
-rate=200 rate=300, config=default config=FILE, http.encoding=zstd http.encoding=gzip. The relay
+	detail: `A and B are two relays as relay use takes them, two branches, tags or revisions of the
+checkout in use whose builds are kept, or one knob or config key with two values: rate=200 rate=300, config=default config=FILE, http.encoding=zstd http.encoding=gzip. The relay
 is then the one in use. First a run of each that is not saved, then A B B A A B B A: a machine
 that drifts does so for both alike. Every run is a saved report (reports series=…).
 
@@ -29,11 +29,11 @@ The primary metric decides: worse is exit code 1, better and no difference beyon
 inconclusive and no verdict 2. Other metrics are corrected for their number, and decide nothing.
 The same binary twice is an A/A: what comes out of it is what this machine takes for a difference.`,
 	args: []arg{
-		{name: "A", help: "the baseline: a relay, or KNOB=VALUE", path: sidePath, values: sideValues},
+		{name: "A", help: "the baseline: a relay, a branch, or KNOB=VALUE", path: sidePath, values: sideValues},
 		{name: "B", help: "what is compared with it", path: sidePath, values: sideValues},
 		innerArg(false),
 	},
-	examples: []string{"ab ./relay-base ./relay-head test 10s --rate 200", "ab http.encoding=zstd http.encoding=gzip -n 8 test 10s --mix errors",
+	examples: []string{"ab ./relay-base ./relay-head test 10s --rate 200", "ab main perf/ua-prefilter test 10s", "ab http.encoding=zstd http.encoding=gzip -n 8 test 10s --mix errors",
 		"ab config=default config=relay.yml --margin 3% --primary rss-peak test 20s"},
 	store: true,
 	table: true,
@@ -41,8 +41,8 @@ The same binary twice is an A/A: what comes out of it is what this machine takes
 	inner: "test",
 	queue: func(s *Session, fs *pflag.FlagSet) prepare {
 		asked := bindAB(fs)
-		return func(_ context.Context, args []string) (task, error) {
-			q, err := asked(s, args)
+		return func(ctx context.Context, args []string) (task, error) {
+			q, err := asked(ctx, s, args)
 			if err != nil {
 				return task{}, err
 			}
@@ -53,7 +53,7 @@ The same binary twice is an A/A: what comes out of it is what this machine takes
 	explain: func(s *Session, fs *pflag.FlagSet) work {
 		asked := bindAB(fs)
 		return func(ctx context.Context, args []string) (Code, error) {
-			q, err := asked(s, args)
+			q, err := asked(ctx, s, args)
 			if err != nil {
 				return Fine, err
 			}
@@ -82,7 +82,7 @@ type duel struct {
 var capacityMetric = &store.Metric{Name: "capacity", Unit: "sends/s", Better: +1, Help: "the highest rate that a relay keeps up with"}
 
 // bindAB binds the flags of ab, and gives what reads what was typed for them.
-func bindAB(fs *pflag.FlagSet) func(s *Session, args []string) (*duel, error) {
+func bindAB(fs *pflag.FlagSet) func(ctx context.Context, s *Session, args []string) (*duel, error) {
 	n := fs.IntP("number", "n", defaultRuns, "runs a side, `N`")
 	margin := fs.String("margin", marginText(store.DefaultMargin), "the difference in `PERCENT` that matters")
 	primary := fs.String("primary", store.DefaultPrimary, "the `METRIC` that decides")
@@ -90,7 +90,7 @@ func bindAB(fs *pflag.FlagSet) func(s *Session, args []string) (*duel, error) {
 	force := fs.Bool("force", false, "also where no verdict is to be expected: a margin under the noise, loads that make the primary metric unfit")
 	marked := fs.Bool("marked", false, "judge also values that marks make unfit")
 	search := fs.Bool("search", false, "let each turn be a search for the highest rate that the side keeps up with (help search), and compare those")
-	return func(s *Session, args []string) (*duel, error) {
+	return func(ctx context.Context, s *Session, args []string) (*duel, error) {
 		q := &duel{n: *n, force: *force, marked: *marked, search: *search}
 		if q.n < stats.MinRuns || q.n > mostRuns {
 			return nil, usageError(fmt.Errorf("-n %d is not between %d and %d runs a side", q.n, stats.MinRuns, mostRuns), "with fewer there is no verdict, whatever they say")
@@ -117,7 +117,7 @@ func bindAB(fs *pflag.FlagSet) func(s *Session, args []string) (*duel, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := s.rivals(q, args, typed, duration); err != nil {
+		if err := s.rivals(ctx, q, args, typed, duration); err != nil {
 			return nil, err
 		}
 		if q.search && (has(typed, "rate") || q.rivals[0].knob == "rate") {

@@ -286,5 +286,5 @@ func (q *duel) against() string {
 	if q.rivals[0].knob == "" {
 		return "each other"
 	}
-	return q.rivals[0].ref.What
+	return q.rivals[0].ref.String()
 }

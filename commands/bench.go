@@ -17,6 +17,7 @@ import (
 
 	"relaybench/commands/table"
 	"relaybench/harness"
+	"relaybench/harness/builds"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
@@ -33,7 +34,7 @@ type Config struct {
 	Log io.Writer
 }
 
-// Bench is what all clients of a store share: the store and the queue.
+// Bench is what all clients of a store share: the store, the queue and the builds.
 type Bench struct {
 	config Config
 	queue  *queue
@@ -41,6 +42,7 @@ type Bench struct {
 
 	mu      sync.Mutex
 	db      *store.DB               // nil until it is first needed
+	kept    *builds.Kept            // the same
 	aliases map[string]string       // by name; nil until they are first needed
 	stop    context.CancelCauseFunc // nil before Start
 	joined  sync.WaitGroup
@@ -142,7 +144,7 @@ func (b *Bench) Banner() []string {
 	}
 	return []string{
 		"relaybench " + version + " load-tests Sentry's Relay; reports are in " + table.Clean(what),
-		"relay in use: " + table.Clean(ref.What) + " (relay use says more, relay use PATH takes another)",
+		"relay in use: " + table.Clean(ref.String()) + " (relay use says more, relay use PATH takes another)",
 		"type help for the commands; to begin: test 10s --rate 200",
 	}
 }

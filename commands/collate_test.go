@@ -29,8 +29,8 @@ func inTurns(t testing.TB, db *store.DB, n int, change func(side, i int, r *stor
 	}
 }
 
-// builds makes the sides two branches, the second one by a part dearer.
-func builds(dearer float64) func(side, i int, r *store.Report) {
+// varied makes the sides two branches, the second one by a part dearer.
+func varied(dearer float64) func(side, i int, r *store.Report) {
 	return func(side, i int, r *store.Report) {
 		r.Provenance.Relay.Branch, r.Provenance.Relay.Revision = []string{"main", "perf/ua-prefilter"}[side], fmt.Sprintf("%040x", 0xabcdef+side)
 		used := float64(r.Result.Relay.CPUDrain - r.Result.Relay.CPUStart)
@@ -53,7 +53,7 @@ func narrow(t *testing.T, got string) {
 
 func TestCollate(t *testing.T) {
 	db := storetest.Open(t)
-	inTurns(t, db, 5, builds(-0.3))
+	inTurns(t, db, 5, varied(-0.3))
 	var out strings.Builder
 	s := session(db, &out)
 	code, got := do(t, s, &out, "collate relay-branch mix=errors=3,logs=1")
@@ -95,7 +95,7 @@ func TestCollate(t *testing.T) {
 // What programs read: all ids, no number that is none, each row as long as the head.
 func TestCollateData(t *testing.T) {
 	db := storetest.Open(t)
-	inTurns(t, db, 5, builds(0.2))
+	inTurns(t, db, 5, varied(0.2))
 	var out strings.Builder
 	s := session(db, &out)
 	for _, flags := range []string{"", "--metrics all", "--runs", "--singles"} {
@@ -154,7 +154,7 @@ func TestCollateData(t *testing.T) {
 func TestCollateMarkdown(t *testing.T) {
 	db := storetest.Open(t)
 	inTurns(t, db, 5, func(side, i int, r *store.Report) {
-		builds(0.2)(side, i, r)
+		varied(0.2)(side, i, r)
 		r.Provenance.Relay.Branch = []string{"main", "a|b_c*"}[side]
 	})
 	var out strings.Builder
@@ -169,7 +169,7 @@ func TestCollateMarkdown(t *testing.T) {
 
 func TestCollateSaysWhatIsTypedWrongly(t *testing.T) {
 	db := storetest.Open(t)
-	inTurns(t, db, 2, builds(0))
+	inTurns(t, db, 2, varied(0))
 	var out strings.Builder
 	s := session(db, &out)
 	for _, tt := range []struct{ line, says string }{
@@ -202,7 +202,7 @@ func TestCollateSaysWhatIsTypedWrongly(t *testing.T) {
 func TestCollateOfNothingInCommon(t *testing.T) {
 	db := storetest.Open(t)
 	inTurns(t, db, 5, func(side, i int, r *store.Report) {
-		builds(0)(side, i, r)
+		varied(0)(side, i, r)
 		r.Plan["rate"] = []string{"200", "300"}[side]
 	})
 	var out strings.Builder
@@ -226,7 +226,7 @@ func TestCollateOfNothingInCommon(t *testing.T) {
 func TestCollateOfBlocks(t *testing.T) {
 	db := storetest.Open(t)
 	inTurns(t, db, 5, func(_, i int, r *store.Report) {
-		builds(0.5)(i/5, i, r)
+		varied(0.5)(i/5, i, r)
 		r.Result.CalibrationBefore += int64(i / 5 * 20e6)
 		r.Result.CalibrationAfter += int64(i / 5 * 20e6)
 		if i == 2 {

@@ -61,7 +61,8 @@ func commandTable() []command {
 			all = append(all, c)
 		}
 	}
-	group("run", testCommand, abCommand, searchCommand, noiseCommand, costCommand, explainCommand(), relayUseCommand)
+	group("run", testCommand, abCommand, searchCommand, noiseCommand, costCommand, explainCommand())
+	group("relay", relayUseCommand, relaySwitchCommand, relayListCommand, relayPruneCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
 	group("reports", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, deleteCommand)
 	group("store", exportCommand, importCommand, dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dumpCommand)

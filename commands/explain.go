@@ -115,7 +115,7 @@ func (s *Session) explain(ctx context.Context, q *request) (Code, error) {
 		return Fine, err
 	}
 	if q.resumed || configured(q.cells) {
-		program, err := findRelay(ctx, ref)
+		program, err := s.bench.findRelay(ctx, ref)
 		if err != nil {
 			return Fine, err
 		}
@@ -189,7 +189,7 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 	}
 	load := q.load(q.turns)
 	whole := load + time.Duration(len(q.turns))*beside.took
-	line("%s, against %s: %s of load, about %s in all", runs, ref.What, variable.ShortDuration(load), seconds(whole))
+	line("%s, against %s: %s of load, about %s in all", runs, ref, variable.ShortDuration(load), seconds(whole))
 	from := "a guess, for no run was made yet"
 	if beside.of > 0 {
 		from = fmt.Sprintf("the median of the last %d", beside.of)

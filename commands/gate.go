@@ -144,6 +144,37 @@ func (s *Session) from(typed string) string {
 	return filepath.Join(s.client.Dir, typed)
 }
 
+// isFolder says whether a typed path is a folder's.
+func (s *Session) isFolder(typed string) bool {
+	path, err := s.path(typed)
+	if err != nil {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// isFile says whether a typed path is a file's.
+func (s *Session) isFile(typed string) bool {
+	path, err := s.path(typed)
+	return err == nil && isThere(path)
+}
+
+// isThere says whether a file is where a report says that it was.
+func isThere(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// mayBuild refuses what runs programs and writes files to a client that may name none of the host's; what is the flag or command.
+func (s *Session) mayBuild(what string) error {
+	if !s.client.Remote || s.bench.config.AllowPaths {
+		return nil
+	}
+	return &told{error: fmt.Errorf("%s is refused: it runs programs and writes files on this host, and this client is a remote one", what),
+		hint: "on the host itself, relaybench -connect may do so; relaybench -allow-paths lets all clients", code: Usage}
+}
+
 // maxFile is the size of the largest file that a command reads, in bytes.
 const maxFile = 1 << 20
 

@@ -69,7 +69,7 @@ func TestRemoteClientNamesNoPath(t *testing.T) {
 			}
 		})
 	}
-	equal(t, "declared", declared, []string{"test --mix", "test --config", "test -E", "ab A", "ab B", "search --mix", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "export --to", "import FILE", "db backup FILE", "dump FOLDER", "dump --mix"})
+	equal(t, "declared", declared, []string{"test --mix", "test --config", "test -E", "ab A", "ab B", "search --mix", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "relay switch --build-command", "export --to", "import FILE", "db backup FILE", "dump FOLDER", "dump --mix"})
 	b.config.AllowPaths = true
 	if err := remote.gate(&dumpCommand, dumpCommand.flags(remote), []string{aPath}); err != nil {
 		t.Errorf("with -allow-paths: %v", err)
@@ -102,6 +102,12 @@ func TestPathsThatAreRefused(t *testing.T) {
 	} {
 		code, said := remote.does(t.Context(), line)
 		if code != Usage || !strings.Contains(said, "is refused") || !strings.Contains(said, "this client is a remote one") || !strings.Contains(said, "relaybench -allow-paths lets all clients do so") {
+			t.Errorf("%s: code %d, %q", line, code, said)
+		}
+	}
+	for _, line := range []string{"relay switch -b main", "relay switch -f main", "relay switch -fb main", "relay switch main -b --build-command 'rm x'", "relay prune", "relay prune --keep 0"} {
+		code, said := remote.does(t.Context(), line)
+		if code != Usage || !strings.Contains(said, "is refused") || !strings.Contains(said, "this client is a remote one") {
 			t.Errorf("%s: code %d, %q", line, code, said)
 		}
 	}

@@ -20,6 +20,8 @@ type task struct {
 	about time.Duration        // how long it takes, about; 0: that cannot be said
 	now   func() (Code, error) // instead of do: it takes no turn, for it needs the machine for nothing
 	do    func(context.Context, *Session) (Code, error)
+	// queued, if there, is called once it has its place in the queue, before its turn is waited for.
+	queued func(*job)
 }
 
 // Job is what is to know of a queued command line at a moment.
@@ -300,6 +302,9 @@ func (s *Session) enqueue(ctx context.Context, c *command, t task) (Code, error)
 		return Fine, err
 	}
 	s.last = j
+	if t.queued != nil {
+		t.queued(j)
+	}
 	if !j.attended {
 		defer j.voice.release()
 		return Fine, s.tellQueued(j)

@@ -42,7 +42,7 @@ too, all that are known to --json and --csv.`,
 				id = newest[0].ID
 			}
 			r := table.Record()
-			r.Field("relay", "relay", table.Text(ref.What))
+			r.Field("relay", "relay", table.Text(ref.String()))
 			r.Field("store", "store", table.Text(db.Path()))
 			r.Field("reports", "reports", table.Int(len(newest)+older).As(count(len(newest)+older)))
 			r.Field("newest", "newest", optional(id))

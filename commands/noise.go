@@ -90,7 +90,7 @@ func bindNoise(fs *pflag.FlagSet) func(s *Session, args []string) (*duel, error)
 			return nil, fmt.Errorf("test: %w", err)
 		}
 		for i := range q.rivals {
-			q.rivals[i] = rival{text: ref.What, ref: ref, plan: p}
+			q.rivals[i] = rival{text: ref.String(), ref: ref, plan: p}
 		}
 		return q, nil
 	}

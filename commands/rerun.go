@@ -105,12 +105,13 @@ func (b *buildsFound) plan() (plan.Plan, error) {
 }
 
 // again is a runner of the build of a row: it is where its newest run found it,
-// as long as it is the same. Wherever else builds are kept, they are to be found here.
+// as long as it is the same, or is kept.
 func (s *Session) again(ctx context.Context, row *store.Row) (*runner, error) {
 	e := &row.Runs[len(row.Runs)-1].Entry
 	form, _ := e.Var("relay-form")
 	was, _ := e.Var(byHash)
 	ref := reference{What: form}
+	var err error
 	switch form {
 	case relay.FormStandIn:
 	case relay.FormPath:
@@ -118,7 +119,9 @@ func (s *Session) again(ctx context.Context, row *store.Row) (*runner, error) {
 		if !known {
 			return nil, fmt.Errorf("report %s does not say where the binary was", e.ID)
 		}
-		ref.What = path
+		if ref.What, err = s.whereIs(path, was); err != nil {
+			return nil, err
+		}
 	default:
 		return nil, fmt.Errorf("it is no binary that can be run again, but %q", form)
 	}
@@ -131,6 +134,23 @@ func (s *Session) again(ctx context.Context, row *store.Row) (*runner, error) {
 			"put that build back there, or compare two that there are: ab A B test "+variable.ShortDuration(10*time.Second))
 	}
 	return r, nil
+}
+
+// whereIs is where a build is: where it was, else among those that are kept.
+func (s *Session) whereIs(path, sha256 string) (string, error) {
+	if isThere(path) {
+		return path, nil
+	}
+	kept, err := s.bench.keptBuilds()
+	if err != nil {
+		return "", err
+	}
+	for _, b := range kept.List() {
+		if b.SHA256 == sha256 {
+			return b.Binary, nil
+		}
+	}
+	return path, nil
 }
 
 // checkFloor refuses a margin under the noise of the runs that are compared.

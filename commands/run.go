@@ -40,7 +40,11 @@ func (s *Session) newRunner(ctx context.Context, thresholds []threshold) (*runne
 }
 
 func (s *Session) runnerOf(ctx context.Context, ref reference, thresholds []threshold) (*runner, error) {
-	program, err := findRelay(ctx, ref)
+	ref, err := s.bench.settled(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	program, err := s.bench.findRelay(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
@@ -49,17 +53,6 @@ func (s *Session) runnerOf(ctx context.Context, ref reference, thresholds []thre
 		return nil, err
 	}
 	return &runner{s: s, db: db, ref: ref, program: program, thresholds: thresholds}, nil
-}
-
-func findRelay(ctx context.Context, ref reference) (relay.Program, error) {
-	program, err := relay.Find(ctx, ref.What, ref.Upstream)
-	if err != nil && ctx.Err() != nil {
-		return program, context.Cause(ctx)
-	}
-	if err != nil {
-		return program, hinted(err, "relay use stand-in, or relay use PATH")
-	}
-	return program, nil
 }
 
 // checkConfigs asks the relay whether it takes the configs of plans, each that there is once.
@@ -89,7 +82,7 @@ func configured(plans []plan.Plan) bool {
 // same checks that the relay is still the one that was found: a build in the
 // middle of a line would otherwise be taken for it.
 func (r *runner) same(ctx context.Context) error {
-	now, err := findRelay(ctx, r.ref)
+	now, err := r.s.bench.findRelay(ctx, r.ref)
 	if err != nil {
 		return err
 	}

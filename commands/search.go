@@ -308,7 +308,7 @@ func (s *Session) explainSearch(ctx context.Context, q *searching) error {
 		return err
 	}
 	if configured([]plan.Plan{q.base}) {
-		program, err := findRelay(ctx, ref)
+		program, err := s.bench.findRelay(ctx, ref)
 		if err != nil {
 			return err
 		}
@@ -342,7 +342,7 @@ func (s *Session) explainSearch(ctx context.Context, q *searching) error {
 		bound = fmt.Sprintf(", at most %s", quantity(q.to, "sends/s"))
 	}
 	return s.sayLines([]string{
-		fmt.Sprintf("%s from %s on%s, against %s: usually about %d runs of %s of load, in about %s; at most %d, in %s", what, quantity(q.from, "sends/s"), bound, ref.What,
+		fmt.Sprintf("%s from %s on%s, against %s: usually about %d runs of %s of load, in about %s; at most %d, in %s", what, quantity(q.from, "sends/s"), bound, ref,
 			q.repeat*usualSteps, variable.ShortDuration(q.base.Duration), seconds(usual), q.repeat*mostSteps, seconds(most)),
 		"doubled until the relay does not keep up, then halved to " + marginText(bracketWidth) + ", and each end run once more"})
 }

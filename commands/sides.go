@@ -1,8 +1,10 @@
 package commands
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"relaybench/harness/plan"
@@ -22,7 +24,7 @@ type rival struct {
 var sideNames = [2]string{"A", "B"}
 
 // rivals reads the two sides.
-func (s *Session) rivals(q *duel, args []string, typed *plan.Values, duration string) error {
+func (s *Session) rivals(ctx context.Context, q *duel, args []string, typed *plan.Values, duration string) error {
 	inUse, err := s.inUse()
 	if err != nil {
 		return err
@@ -38,7 +40,7 @@ func (s *Session) rivals(q *duel, args []string, typed *plan.Values, duration st
 				return err
 			}
 			r.knob, values = name, with(typed, name, value)
-		} else if r.ref, err = s.side(text); err != nil {
+		} else if r.ref, err = s.side(ctx, i, text); err != nil {
 			return err
 		}
 		if r.plan, err = s.onePlan(values, duration); err != nil {
@@ -60,9 +62,29 @@ func (s *Session) rivals(q *duel, args []string, typed *plan.Values, duration st
 	return nil
 }
 
-// side is the relay that was typed for a side: what relay use takes. Whatever
-// else names a build (a branch, a revision, an image) is to be found here.
-func (s *Session) side(text string) (reference, error) { return s.named(text, "") }
+// side is the relay that was typed for a side: what relay use takes, or a
+// branch, tag or revision of the checkout in use, whose kept build is found when the runs begin.
+func (s *Session) side(ctx context.Context, number int, text string) (reference, error) {
+	if !relayPath(text) || sidePath(text) && text != wholeTree {
+		return s.named(text, "")
+	}
+	q := &switching{names: []string{text}}
+	inUse, err := s.inUse()
+	if err != nil {
+		return reference{}, err
+	}
+	if inUse.Checkout != "" && (text == wholeTree || !s.isFile(text)) {
+		if err := s.checkout(ctx, q); err != nil {
+			return reference{}, err
+		}
+		_, err := sourcesOf(ctx, q.kept, q.repo, q.names, false)
+		return q.ref(), err
+	}
+	if err := s.mayName(sideNames[number], text); err != nil {
+		return reference{}, err
+	}
+	return s.named(text, "")
+}
 
 // knobSide is a side that is a value of a knob or config key, apart.
 func knobSide(text string) (name, value string, ok bool) {
@@ -93,8 +115,8 @@ func sideKnob(name string, typed *plan.Values) error {
 func sidePath(text string) bool {
 	name, value, ok := knobSide(text)
 	switch {
-	case !ok:
-		return relayPath(text)
+	case !ok: // what is not clearly a path may be a branch
+		return relayPath(text) && (text == "" || text != wholeTree && strings.ContainsAny(text[:1], "/.~"))
 	case name == "config":
 		return configPath(value)
 	case plan.Find(name) == nil:
@@ -122,5 +144,5 @@ func sideValues(s *Session, _ []string, typed string) []string {
 			found = append(found, k.Name+"=")
 		}
 	}
-	return append(found, relay.FormStandIn, lastUsed)
+	return slices.Concat(found, sourceValues(s, nil, typed), []string{relay.FormStandIn, lastUsed})
 }

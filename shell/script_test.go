@@ -22,6 +22,11 @@ func TestScripts(t *testing.T) {
 			e.Setenv("XDG_DATA_HOME", e.WorkDir+"/data")
 			e.Setenv("NO_COLOR", "")
 			e.Setenv(goRace, os.Getenv(goRace))
+			for _, who := range []string{"AUTHOR", "COMMITTER"} {
+				e.Setenv("GIT_"+who+"_NAME", "ann")
+				e.Setenv("GIT_"+who+"_EMAIL", "ann@example.com")
+				e.Setenv("GIT_"+who+"_DATE", "2026-04-15T09:00:00Z")
+			}
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits},
