@@ -160,7 +160,7 @@ func planFlags(fs *pflag.FlagSet, without ...string) *plan.Values {
 // knobFlags binds a flag for each knob that keep wants.
 func knobFlags(fs *pflag.FlagSet, to *plan.Values, keep func(*plan.Knob) bool) {
 	for i := range plan.Knobs {
-		if k := &plan.Knobs[i]; !k.Positional && keep(k) {
+		if k := &plan.Knobs[i]; !k.Positional && k.By == nil && keep(k) {
 			f := fs.VarPF(&knobFlag{k, to}, k.Name, "", k.Help)
 			f.DefValue = k.Default
 			offer(fs, k.Name, knobValues(k))

@@ -88,6 +88,10 @@ var causes = []struct {
 		return nil
 	}, knobs: []string{"cache.global_config_fetch_interval=1", "standin.drop=10", "drain=1500ms"}}, made{}},
 	{"rate-limited", made{knobs: []string{"standin.refuse=429", "standin.refuse_every=4"}}, made{knobs: []string{"standin.refuse=413", "standin.refuse_every=4"}}},
+	{"profiled", made{knobs: []string{"profiled=dwarf@99"}, with: func(t *testing.T, o *Options) context.Context {
+		o.perf = fakePerf(t, "")
+		return nil
+	}}, made{knobs: []string{"profiled=no"}}},
 	{"not-understood", made{with: func(t *testing.T, o *Options) context.Context {
 		o.at = at("send", func(x *run) {
 			attack(t, x.up.Addr(), "POST /api/1/envelope/ HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{]")

@@ -20,6 +20,7 @@ import (
 	"relaybench/envelope"
 	"relaybench/harness/blaster"
 	"relaybench/harness/host"
+	"relaybench/harness/perf"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
@@ -48,6 +49,7 @@ type Options struct {
 	fault  upstream.Fault
 	quotas []upstream.Quota
 	via    func(upstream string) (addr string) // what the relay forwards to instead
+	perf   func(ctx context.Context, callGraphs ...string) (perf.Means, error)
 	limits *limits
 	at     func(step string, x *run) // called when a step begins
 }
@@ -63,6 +65,7 @@ const (
 	StepLoad     = "load"
 	StepDrain    = "drain"
 	StepStop     = "stop relay"
+	StepProfile  = "profile"
 )
 
 // limits are how long a run waits for what.
@@ -111,6 +114,9 @@ type run struct {
 	senders *blaster.Processes // nil: this process sends
 	meter   *meter
 	sampler *sampler
+
+	means     perf.Means
+	recording *perf.Recording // nil: the relay is not profiled
 
 	res   *result.Result
 	step  string
@@ -172,6 +178,7 @@ func Run(ctx context.Context, p plan.Plan, r relay.Program, o Options) (*result.
 		}
 	}
 	x.stop()
+	x.profile(ctx)
 	x.finish()
 	if err != nil {
 		x.res.FailedStep = step
@@ -229,6 +236,9 @@ func (x *run) check(ctx context.Context) error {
 		return err
 	}
 	if err := readable(x.plan, x.program); err != nil {
+		return err
+	}
+	if err := x.findProfiler(ctx); err != nil {
 		return err
 	}
 	if err := checkFiles(filesNeeded(x.plan, x.program.Form)); err != nil {
@@ -414,8 +424,14 @@ func (x *run) load(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
+	if err := x.attachProfiler(ctx); err != nil {
+		return err
+	}
 	x.base = x.up.Stats()
 	x.startMeter()
+	if err := x.beginProfile(ctx); err != nil {
+		return err
+	}
 	start := x.now() + int64(10*time.Millisecond)
 	x.res.LoadStart = start
 	x.sampler = x.startSampler(start)
@@ -445,6 +461,7 @@ func (x *run) load(ctx context.Context) error {
 		close(x.sampler.cut)
 	}
 	x.meter.loadEnded()
+	x.endProfile()
 	stopped := ctx.Err() != nil
 	cancel(nil)
 	<-watch

@@ -94,6 +94,7 @@ var Marks = []Mark{
 		Of: built(func(b *result.Relay) (string, bool) { return why("changes on "+short(b.Revision), b.Dirty) })},
 	{Name: "debug-build", Help: "Relay was built without optimisation",
 		Of: built(func(b *result.Relay) (string, bool) { return why("built by the profile debug", b.Profile == "debug") })},
+	{Name: "profiled", Help: "Relay was profiled, which costs it CPU: compared with others that were, only", Of: profiled},
 	{Name: "relay-errors", Help: "Relay logged errors from the start of the load to the stop", Of: marked(relayErrors)},
 	{Name: "rate-limited", Help: "Relay limited the rate of a client, by its own or the upstream's order", Of: marked(rateLimited)},
 	{Name: "not-understood", Help: "bytes came to the upstream that are no envelope of this run, or a route that it does not know", Of: marked(notUnderstood)},
@@ -244,6 +245,21 @@ func hostBusy(r *result.Result) (string, bool) {
 		return fmt.Sprintf("others took %s CPUs, and the run could use %s", figure(share*r.Harness.CPUs), figure(r.Harness.CPUs)), true
 	}
 	return fmt.Sprintf("others took %s%% of the CPUs", figure(100*share)), true
+}
+
+func profiled(r *Report) (string, bool) {
+	if r == nil || r.Plan["profiled"] == "" || r.Plan["profiled"] == "no" {
+		return "", false
+	}
+	if r.Result == nil || r.Result.Profile == nil {
+		return r.Plan["profiled"] + ", without a profile", true
+	}
+	p := r.Result.Profile
+	by := fmt.Sprintf("call graph %s, %d samples a second of %s", p.CallGraph, p.Freq, p.Event)
+	if p.Failed != "" {
+		by += "; there is none, or not all of it: " + clip(p.Failed)
+	}
+	return by, true
 }
 
 func relayErrors(r *result.Result) (string, bool) {

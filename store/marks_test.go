@@ -104,6 +104,15 @@ var marked = []struct {
 	}, nil},
 	{"debug-build", reports{"built by the profile debug": func(r *store.Report) { r.Provenance.Relay.Profile = "debug" }},
 		reports{"unknown": func(r *store.Report) { r.Provenance.Relay.Profile = "" }}},
+	{"profiled", reports{
+		"fp@499, without a profile": func(r *store.Report) { r.Plan["profiled"] = "fp@499" },
+		"call graph fp, 499 samples a second of cpu-clock": func(r *store.Report) {
+			r.Plan["profiled"], r.Result.Profile = "fp@499", &result.Profile{CallGraph: "fp", Freq: 499, Event: "cpu-clock"}
+		},
+		"not all of it: perf script: killed": func(r *store.Report) {
+			r.Plan["profiled"], r.Result.Profile = "fp@499", &result.Profile{CallGraph: "fp", Freq: 499, Event: "cpu-clock", Failed: "perf script: killed"}
+		},
+	}, reports{"not": func(r *store.Report) { r.Plan["profiled"] = "no" }}},
 	{"relay-errors", reports{
 		`5 errors, such as "upstream is gone"`: func(r *store.Report) {
 			r.Result.Relay.Messages = []result.Message{{Level: "WARN", Text: "slow", Count: 9}, {Level: "ERROR", Text: "upstream is gone\nat line 1", Count: 4}, {Level: "ERROR", Text: "x", Count: 1}}
@@ -262,6 +271,7 @@ func TestUnfit(t *testing.T) {
 		{"stand-in", nil, everything},
 		{"dirty-tree", nil, everything},
 		{"debug-build", nil, everything},
+		{"profiled", nil, everything},
 		{"relay-errors", nil, everything},
 		{"rate-limited", nil, everything},
 		{"not-understood", nil, everything},

@@ -25,6 +25,8 @@ type Knob struct {
 	Then string
 	// Positional marks the one that is an argument of test, not a flag.
 	Positional bool
+	// By are the flags that it is set by where it has none of its own.
+	By []string
 	// Occasion marks one that never splits a group of reports (a label).
 	Occasion bool
 	// Words gives the values that one typed word stands for, as "each" does for
@@ -144,6 +146,16 @@ func formatAgents(n int) string {
 	}
 	return strconv.Itoa(n)
 }
+
+// profileType is how the relay is profiled.
+var profileType = variable.New("profile", func(s string) (string, error) {
+	p, err := parseProfile(s)
+	return p.String(), err
+}, func(a, b string) int {
+	pa, _ := parseProfile(a)
+	pb, _ := parseProfile(b)
+	return cmp.Or(strings.Compare(pa.CallGraph, pb.CallGraph), cmp.Compare(pa.Freq, pb.Freq))
+}, false)
 
 // connections is "32", or "4x32": four sender processes of 32.
 var connections = variable.New("connections", func(s string) (string, error) {
@@ -339,6 +351,10 @@ func knobs() []Knob {
 
 	get, set = textKnob(func(p *Plan) *string { return &p.Config })
 	add(Knob{Name: "config", Help: "the relay's config: default, or a YAML file", Default: "default", Type: variable.String}, get, set)
+
+	add(Knob{Name: "profiled", By: []string{"perf", "call-graph", "perf-freq"}, Help: "whether the relay was profiled by perf, which costs it CPU: no, or the call graph and the samples a second of CPU, as in dwarf@99",
+		Default: notProfiled, Then: notProfiled, Type: profileType},
+		func(p *Plan) string { return p.Profiled.String() }, func(p *Plan, s string) (err error) { p.Profiled, err = parseProfile(s); return err })
 
 	get, set = textKnob(func(p *Plan) *string { return &p.Label })
 	add(Knob{Name: "label", Help: "a text of your own to find the run by", Type: variable.String, Occasion: true}, get, set)

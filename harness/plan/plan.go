@@ -11,6 +11,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -43,8 +44,49 @@ type Plan struct {
 	Config      string           // "default", or the file that it came from
 	ConfigText  string           // YAML of the file
 	Folder      *envelope.Folder // what was read of the mix, where it is a folder
+	Profiled    Profile
 	Label       string
 	Settings    []Setting // -E, sorted by key, each key once
+}
+
+// Profile is how the relay is profiled during the load; the zero value: not at all.
+type Profile struct {
+	CallGraph string // one of CallGraphs
+	Freq      int    // samples a second of CPU
+}
+
+// CallGraphs are the ways in which a profiler finds the callers of what runs.
+var CallGraphs = []string{"dwarf", "fp", "lbr"}
+
+// MaxProfileFreq bounds [Profile.Freq].
+const MaxProfileFreq = 10_000
+
+// String is the profile as a knob's value: no, or CALLGRAPH@FREQ.
+func (p Profile) String() string {
+	if p.CallGraph == "" {
+		return notProfiled
+	}
+	return fmt.Sprintf("%s@%d", p.CallGraph, p.Freq)
+}
+
+// On says whether there is a profile.
+func (p Profile) On() bool { return p.CallGraph != "" }
+
+const notProfiled = "no"
+
+func parseProfile(s string) (p Profile, err error) {
+	if s == notProfiled {
+		return p, nil
+	}
+	graph, freq, ok := strings.Cut(s, "@")
+	if !ok || !slices.Contains(CallGraphs, graph) {
+		return p, fmt.Errorf("%q is neither %s nor a call graph and a frequency, such as dwarf@99 (%s)", s, notProfiled, strings.Join(CallGraphs, ", "))
+	}
+	n, err := strconv.Atoi(freq)
+	if err != nil || n < 1 || n > MaxProfileFreq {
+		return p, fmt.Errorf("%q is not between 1 and %d samples a second", freq, MaxProfileFreq)
+	}
+	return Profile{graph, n}, nil
 }
 
 // Setting is a config key of the relay, with its value: a YAML scalar's text.

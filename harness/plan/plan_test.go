@@ -102,7 +102,7 @@ func TestKnobsAreApart(t *testing.T) {
 
 // others are values that are no defaults, in their canonical form.
 var others = map[string]string{"reconnect-every": "3", "burst": "50", "upstream-latency": "100ms", "duration": "1m30s", "rate": "max", "mix": "errors", "connections": "4x32", "projects": "7", "zipf": "1.5", "pool": "9",
-	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "user-agents": "unique", "timeout": "500ms", "drain": "1h", "statsd": "bench1:8125", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
+	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "user-agents": "unique", "timeout": "500ms", "drain": "1h", "statsd": "bench1:8125", "profiled": "dwarf@99", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
 
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -239,5 +239,23 @@ func TestPoolConfig(t *testing.T) {
 	p.Folder = new(envelope.Folder)
 	if c, err := p.PoolConfig(nil, time.Time{}); err != nil || c.Folder != p.Folder {
 		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
+func TestProfiled(t *testing.T) {
+	k := Find("profiled")
+	for _, text := range []string{"no", "dwarf@99", "fp@499", "lbr@10000"} {
+		p := Default()
+		if c, err := k.Canon(text); err != nil || c != text {
+			t.Errorf("%q: canonical %q, %v", text, c, err)
+		}
+		if err := k.Set(&p, text); err != nil || p.Profiled.On() != (text != "no") || k.Get(&p) != text {
+			t.Errorf("%q: got %+v, %v", text, p.Profiled, err)
+		}
+	}
+	for _, text := range []string{"", "yes", "dwarf", "dwarf@", "dwarf@0", "dwarf@10001", "elf@99", "fp@99,lbr@99"} {
+		if c, err := k.Canon(text); err == nil {
+			t.Errorf("%q: canonical %q", text, c)
+		}
 	}
 }

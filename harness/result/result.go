@@ -29,7 +29,8 @@ type Result struct {
 	Harness  Harness  `json:"harness"`
 	Pool     Pool     `json:"pool"`
 	// Statsd is nil where there was no receiver for it.
-	Statsd *Statsd `json:"statsd,omitempty"`
+	Statsd  *Statsd  `json:"statsd,omitempty"`
+	Profile *Profile `json:"profile,omitempty"` // nil: none was recorded
 
 	Samples           []Sample `json:"samples"`
 	CalibrationBefore int64    `json:"calibration_before_ns"` // a fixed loop of about 0.3 s, timed
@@ -154,6 +155,21 @@ type Harness struct {
 	Others    int64   `json:"others_ns"`     // CPU of all other processes from load start to drain end; -1 unknown
 	RSSPeak   int64   `json:"rss_peak"`
 	GCs       uint64  `json:"gcs"` // collections during the load
+}
+
+// Profile is where the relay spent its CPU time during the load, by samples.
+type Profile struct {
+	CallGraph string `json:"call_graph"` // how callers were found: fp, dwarf, lbr
+	Freq      int    `json:"freq"`       // samples a second of CPU
+	Event     string `json:"event"`      // what was counted between samples: cycles or cpu-clock, with :u where the kernel's part is not in it
+	Perf      string `json:"perf"`       // version of the recorder
+	Took      int64  `json:"took_ns"`    // how long it recorded
+	Samples   uint64 `json:"samples"`
+	Lost      uint64 `json:"lost"`             // samples that had no room, and are not in it
+	Whole     uint64 `json:"whole"`            // samples whose stack goes down to where its thread begins
+	Cut       uint64 `json:"cut,omitempty"`    // samples whose callers were left out to keep the profile small
+	Failed    string `json:"failed,omitempty"` // why there is none, or not all of it
+	Data      []byte `json:"data,omitempty"`   // for pprof: profile.proto, compressed
 }
 
 // Pool is what was sent from.
