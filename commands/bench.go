@@ -18,6 +18,7 @@ import (
 	"relaybench/commands/table"
 	"relaybench/harness"
 	"relaybench/harness/builds"
+	"relaybench/harness/perf"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
@@ -39,6 +40,8 @@ type Bench struct {
 	config Config
 	queue  *queue
 	run    engine
+	// findPerf is [perf.Find], except in tests.
+	findPerf func(ctx context.Context, callGraphs ...string) (perf.Means, error)
 
 	mu      sync.Mutex
 	db      *store.DB               // nil until it is first needed
@@ -49,7 +52,9 @@ type Bench struct {
 }
 
 // NewBench is a bench. Its store is opened when a command first needs it, or by Open.
-func NewBench(c Config) *Bench { return &Bench{config: c, queue: newQueue(), run: harness.Run} }
+func NewBench(c Config) *Bench {
+	return &Bench{config: c, queue: newQueue(), run: harness.Run, findPerf: perf.Find}
+}
 
 // engine makes a run: it is [harness.Run], except in tests.
 type engine func(context.Context, plan.Plan, relay.Program, harness.Options) (*result.Result, error)

@@ -211,6 +211,13 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 	if q.resumed {
 		line("%s", q.leftOut())
 	}
+	if q.profile != "" {
+		of := ""
+		if q.many() {
+			of = "-REPORT"
+		}
+		line("the relay is profiled: %s%s%s, and %s", table.Clean(q.profile), of, pprofFile, flameFile)
+	}
 	for _, t := range q.thresholds {
 		line("fails if %s", table.Clean(t.text))
 	}

@@ -221,6 +221,26 @@ func openFolder(path string) (*envelope.Folder, error) {
 	return envelope.ReadFolder(os.DirFS(path), path)
 }
 
+// newFile is the path of files that are to be written later, which differ in
+// their endings. None of them is there yet, and their folder is.
+func (s *Session) newFile(typed string, endings ...string) (string, error) {
+	path, err := s.path(typed)
+	if err != nil {
+		return "", err
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil {
+		return "", err
+	} else if !info.IsDir() {
+		return "", fmt.Errorf("%q is no folder", filepath.Dir(path))
+	}
+	for _, ending := range endings {
+		if _, err := os.Lstat(path + ending); err == nil {
+			return "", hinted(fmt.Errorf("there is a file %q", path+ending), "name another, or remove it: nothing is written over")
+		}
+	}
+	return path, nil
+}
+
 // folder is one that a command fills with new files.
 type folder struct {
 	path    string

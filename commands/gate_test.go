@@ -69,7 +69,7 @@ func TestRemoteClientNamesNoPath(t *testing.T) {
 			}
 		})
 	}
-	equal(t, "declared", declared, []string{"test --mix", "test --config", "test -E", "ab A", "ab B", "search --mix", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "relay switch --build-command", "export --to", "import FILE", "db backup FILE", "dump FOLDER", "dump --mix"})
+	equal(t, "declared", declared, []string{"test --mix", "test --config", "test -E", "test --perf", "ab A", "ab B", "search --mix", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "relay switch --build-command", "show --to", "export --to", "import FILE", "db backup FILE", "dump FOLDER", "dump --mix"})
 	b.config.AllowPaths = true
 	if err := remote.gate(&dumpCommand, dumpCommand.flags(remote), []string{aPath}); err != nil {
 		t.Errorf("with -allow-paths: %v", err)

@@ -22,6 +22,7 @@ var noInner = map[string]string{
 	"repeat":  "the rounds are made here: -n N runs a side",
 	"resume":  "runs of another time do not take turns with those of now",
 	"fail-if": "the verdict is by the primary metric: --primary METRIC, --margin PERCENT",
+	"perf":    "a profile costs CPU that is measured here; test --perf FILE makes one, and profiled=no profiled=dwarf@99 as the sides tell what it costs",
 }
 
 // innerTest reads the test that a line ends with: what is typed for its plan, and its duration.
@@ -44,7 +45,7 @@ func (s *Session) innerTest(words []string) (*plan.Values, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("test: %w", err)
 	}
-	for _, name := range []string{"repeat", "resume", "fail-if"} {
+	for _, name := range []string{"repeat", "resume", "fail-if", "perf"} {
 		if fs.Changed(name) {
 			return nil, "", usageError(fmt.Errorf("test: --%s is not for this: %s", name, noInner[name]), "")
 		}

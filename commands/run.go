@@ -14,6 +14,7 @@ import (
 	"relaybench/envelope"
 	"relaybench/harness"
 	"relaybench/harness/host"
+	"relaybench/harness/perf"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
@@ -28,6 +29,8 @@ type runner struct {
 	program    relay.Program
 	thresholds []threshold
 	judged     [][]judgement // of each run that was saved
+	profile    string        // path that the files of profiles are named by; empty: none are written
+	several    bool          // runs, so that the files of each are named by its report too
 }
 
 // newRunner is a runner against the relay that is in use.
@@ -203,14 +206,24 @@ func (r *runner) run(ctx context.Context, p plan.Plan, in result.Series, where p
 		code = Gravest(code, judged[i].code())
 	}
 	r.judged = append(r.judged, judged)
-	return code, errors.Join(r.s.printRun(report, marks, judged, more), err)
+	if err = errors.Join(r.s.printRun(report, marks, judged, more), err); err != nil || r.profile == "" {
+		return code, err
+	}
+	path := r.profile
+	if r.several {
+		path += "-" + report.ID
+	}
+	if err := writeProfile(report, path); err != nil {
+		return code, err
+	}
+	return code, r.s.tellProfile(report, path)
 }
 
 // once makes one run and saves its report, which is nil where nothing was
 // observed. There may be one beside an error: of a run that failed or was
 // cancelled, or of one that the store did not take.
 func (r *runner) once(ctx context.Context, p plan.Plan, in result.Series, where place) (*store.Report, error) {
-	if err := r.db.Reserve(store.RecordSize(p.Duration)); err != nil {
+	if err := r.db.Reserve(recordSize(p)); err != nil {
 		return nil, hinted(err, "nothing was started: make room, or name a store elsewhere with -db")
 	}
 	var saveErr error
@@ -229,6 +242,15 @@ func (r *runner) once(ctx context.Context, p plan.Plan, in result.Series, where 
 		return report, r.s.runError(runErr, report)
 	}
 	return report, nil
+}
+
+// recordSize is how much room the report of a run may need, in bytes.
+func recordSize(p plan.Plan) int64 {
+	size := store.RecordSize(p.Duration)
+	if p.Profiled.On() {
+		size += perf.MaxSize
+	}
+	return size
 }
 
 // observe makes one run. What it gives is not saved, and its Result is nil

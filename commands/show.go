@@ -3,6 +3,7 @@ package commands
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 type view struct {
 	name string
 	help string
-	show func(*Session, *store.Report) error
+	show func(*Session, *store.Report) error // nil: of the profile, which has flags
 }
 
 // views are the ways to look at a report.
@@ -27,6 +28,7 @@ var views = []view{
 	{"ledger", "where every send and item went", (*Session).showLedger},
 	{"latency", "all distributions of times", (*Session).showLatency},
 	{"samples", "second by second", (*Session).showSamples},
+	{"profile", "where the relay spent its CPU time, of a run with --perf", nil},
 	{"config", "the relay's effective config", (*Session).showConfig},
 	{"host", "the machine", (*Session).showHost},
 	{"log", "the relay's last log lines, its warnings and errors counted", (*Session).showLog},
@@ -38,22 +40,22 @@ var showCommand = command{
 	detail:  viewHelp(),
 	args: []arg{{name: "REPORT", help: reportHelp, values: reportValues},
 		{name: "VIEW", help: strings.Join(viewNames(), ", "), optional: true, values: fixedValues(viewNames()...)}},
-	examples: []string{"show last", "show last ledger", "show last --json"},
+	examples: []string{"show last", "show last ledger", "show last --json", "show last profile --focus uaparser", "show last profile --base last-1"},
 	table:    true,
-	setup: func(s *Session, _ *pflag.FlagSet) work {
+	setup: func(s *Session, fs *pflag.FlagSet) work {
+		profile := bindProfileView(fs)
 		return func(_ context.Context, args []string) (Code, error) {
-			show := (*Session).showSummary
+			shown := views[0]
 			if len(args) == 2 {
-				show = nil
-				for _, v := range views {
-					if v.name == args[1] {
-						show = v.show
-					}
-				}
-				if show == nil {
+				i := slices.IndexFunc(views, func(v view) bool { return v.name == args[1] })
+				if i < 0 {
 					return Fine, usageError(fmt.Errorf("unknown view %q", args[1]),
 						didYouMean(variable.Nearest(args[1], viewNames()), "the views are "+strings.Join(viewNames(), ", ")))
 				}
+				shown = views[i]
+			}
+			if err := profile.check(fs, shown.name); err != nil {
+				return Fine, err
 			}
 			if absent, err := s.bench.absent(); absent || err != nil {
 				if err == nil {
@@ -72,7 +74,10 @@ var showCommand = command{
 			if r.Result == nil {
 				return Fine, fmt.Errorf("report %s has no result", r.ID)
 			}
-			return Fine, show(s, r)
+			if shown.show == nil {
+				return Fine, s.showProfile(db, r, *profile)
+			}
+			return Fine, shown.show(s, r)
 		}
 	},
 }

@@ -31,8 +31,8 @@ metrics unfit for comparison (help marks), 4 where a run failed, and 1 or 2 by -
 	table: true,
 	queue: func(s *Session, fs *pflag.FlagSet) prepare {
 		asked := requested(fs)
-		return func(_ context.Context, args []string) (task, error) {
-			q, err := asked(s, args)
+		return func(ctx context.Context, args []string) (task, error) {
+			q, err := asked(ctx, s, args)
 			if err != nil {
 				return task{}, err
 			}
@@ -43,7 +43,7 @@ metrics unfit for comparison (help marks), 4 where a run failed, and 1 or 2 by -
 	explain: func(s *Session, fs *pflag.FlagSet) work {
 		asked := requested(fs)
 		return func(ctx context.Context, args []string) (Code, error) {
-			q, err := asked(s, args)
+			q, err := asked(ctx, s, args)
 			if err != nil {
 				return Fine, err
 			}
@@ -57,6 +57,7 @@ type request struct {
 	*series
 	resumed    bool // only what is missing
 	thresholds []threshold
+	profile    string // path that the files of profiles are named by; empty: none are written
 }
 
 // testFlags are the flags of test, and what was typed for them.
@@ -65,6 +66,7 @@ type testFlags struct {
 	repeat     *int
 	resume     *bool
 	conditions *[]string
+	profile    profileFlags
 }
 
 func bindTest(fs *pflag.FlagSet) testFlags {
@@ -73,18 +75,23 @@ func bindTest(fs *pflag.FlagSet) testFlags {
 	f.resume = fs.Bool("resume", false, "make only those runs that no fit report is of, by all of their conditions; with --repeat, of each as many as are missing")
 	f.conditions = fs.StringArray("fail-if", nil, "exit with 1 where a run meets `CONDITION`, METRIC OP VALUE as in 'through-p99>50ms', and with 2 where the metric has no value; repeat it for more")
 	offer(fs, "fail-if", thresholdValues)
+	f.profile = bindProfile(fs)
 	return f
 }
 
 // requested binds the flags of test, and gives what reads what was typed for them.
-func requested(fs *pflag.FlagSet) func(s *Session, args []string) (*request, error) {
+func requested(fs *pflag.FlagSet) func(ctx context.Context, s *Session, args []string) (*request, error) {
 	f := bindTest(fs)
-	return func(s *Session, args []string) (*request, error) {
+	return func(ctx context.Context, s *Session, args []string) (*request, error) {
+		profile, err := f.profile.set(ctx, s, f.plan)
+		if err != nil {
+			return nil, err
+		}
 		plans, err := s.plans(f.plan, args[0])
 		if err != nil {
 			return nil, err
 		}
-		q := &request{resumed: *f.resume}
+		q := &request{resumed: *f.resume, profile: profile}
 		if q.series, err = newSeries(plans, *f.repeat); err != nil {
 			return nil, err
 		}
@@ -119,6 +126,7 @@ func (s *Session) test(ctx context.Context, q *request) (Code, error) {
 	if err != nil {
 		return Fine, err
 	}
+	r.profile, r.several = q.profile, q.many()
 	if q.resumed {
 		if err := q.resume(r.db, s.provenance(ctx, r.program)); err != nil {
 			return Fine, err
