@@ -124,6 +124,14 @@ func (s *Session) collate(q store.Collation, a *collateFlags) error {
 			if errors.As(err, &unknown) {
 				return usageError(fmt.Errorf("--baseline: %w", err), "")
 			}
+			var silent *store.StatsdError
+			if errors.As(err, &silent) {
+				hint := "show REPORT timers lists what there is"
+				if silent.With == 0 {
+					hint = "test … --statsd on keeps what the relay says of itself"
+				}
+				return usageError(fmt.Errorf("--metrics: %w", err), hint)
+			}
 			return err
 		}
 		if err := nowhereSet(db, c); err != nil {
@@ -182,9 +190,19 @@ func variableValues(s *Session, _ []string, _ string) []string {
 	return names
 }
 
-// metricValues are the names of metrics.
-func metricValues(*Session, []string, string) []string {
-	return append(store.MetricNames(), allMetrics)
+// metricValues are the names of metrics; those of the relay's own, as far as
+// the newest run has them, where the beginning of one is typed.
+func metricValues(s *Session, _ []string, typed string) []string {
+	names := append(store.MetricNames(), allMetrics)
+	if !strings.Contains(typed, ":") {
+		return names
+	}
+	if db, err := s.bench.open(); err == nil {
+		if r, err := db.Get("last"); err == nil {
+			names = append(names, store.StatsdMetrics(r)...)
+		}
+	}
+	return names
 }
 
 // sortValues are criteria, each way.

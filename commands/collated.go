@@ -295,7 +295,13 @@ func leftOut(c *store.Collated) (lines []string) {
 	}
 	for _, mark := range sorted(by) {
 		of := map[int][]string{} // metrics by how many values of them
-		for _, m := range store.MetricNames() {
+		names := store.MetricNames()
+		for _, m := range sorted(by[mark]) { // the relay's own are in no table
+			if !slices.Contains(names, m) {
+				names = append(names, m)
+			}
+		}
+		for _, m := range names {
 			if n := by[mark][m]; n > 0 {
 				of[n] = append(of[n], m)
 			}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 
 	"relaybench/commands/table"
 	"relaybench/envelope"
+	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 	"relaybench/store"
 )
@@ -112,6 +114,12 @@ func finePrint(r *store.Report) []string {
 	}
 	if f := r.Provenance.Relay.Form; f == relay.FormPath || f == relay.FormStandIn {
 		add("outcomes of every sort are on, at a small cost to the relay")
+	}
+	switch to := r.Plan["statsd"]; {
+	case res.Statsd != nil:
+		add("statsd was on, at a small cost to the relay: show %s timers", cmp.Or(r.ID, "last"))
+	case to != "" && to != plan.StatsdOff && to != plan.StatsdOn:
+		add("the relay sent its metrics to %s, at a small cost to it", to)
 	}
 	if ignored := res.Relay.Ignored; len(ignored) > 0 {
 		add("keys of the config file that this relay does not know: %s", table.Clean(strings.Join(firstOf(ignored, 5, "more"), ", ")))

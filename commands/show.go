@@ -20,18 +20,22 @@ type view struct {
 	name string
 	help string
 	show func(*Session, *store.Report) error // nil: of the profile, which has flags
+	// match shows a part of it, of what has a pattern in it; nil: it has no parts.
+	match func(s *Session, r *store.Report, pattern string) error
 }
 
 // views are the ways to look at a report.
 var views = []view{
-	{"summary", "what ran and how it went, on a screen", (*Session).showSummary},
-	{"ledger", "where every send and item went", (*Session).showLedger},
-	{"latency", "all distributions of times", (*Session).showLatency},
-	{"samples", "second by second", (*Session).showSamples},
-	{"profile", "where the relay spent its CPU time, of a run with --perf", nil},
-	{"config", "the relay's effective config", (*Session).showConfig},
-	{"host", "the machine", (*Session).showHost},
-	{"log", "the relay's last log lines, its warnings and errors counted", (*Session).showLog},
+	{name: "summary", help: "what ran and how it went, on a screen", show: (*Session).showSummary},
+	{name: "ledger", help: "where every send and item went", show: (*Session).showLedger},
+	{name: "latency", help: "all distributions of times", show: (*Session).showLatency},
+	{name: "timers", help: "the relay's own timers, counters and gauges, of a run with --statsd on; with a PATTERN, those that have it in their name or tags",
+		show: func(s *Session, r *store.Report) error { return s.showTimers(r, "") }, match: (*Session).showTimers},
+	{name: "samples", help: "second by second", show: (*Session).showSamples},
+	{name: "profile", help: "where the relay spent its CPU time, of a run with --perf"},
+	{name: "config", help: "the relay's effective config", show: (*Session).showConfig},
+	{name: "host", help: "the machine", show: (*Session).showHost},
+	{name: "log", help: "the relay's last log lines, its warnings and errors counted", show: (*Session).showLog},
 }
 
 var showCommand = command{
@@ -39,20 +43,24 @@ var showCommand = command{
 	summary: "a report: its summary, or one view of it",
 	detail:  viewHelp(),
 	args: []arg{{name: "REPORT", help: reportHelp, values: reportValues},
-		{name: "VIEW", help: strings.Join(viewNames(), ", "), optional: true, values: fixedValues(viewNames()...)}},
-	examples: []string{"show last", "show last ledger", "show last --json", "show last profile --focus uaparser", "show last profile --base last-1"},
+		{name: "VIEW", help: strings.Join(viewNames(), ", "), optional: true, values: fixedValues(viewNames()...)},
+		{name: "PATTERN", help: "of timers: a part of a name or tag", optional: true, values: patternValues}},
+	examples: []string{"show last", "show last ledger", "show last --json", "show last timers event_processing", "show last profile --focus uaparser", "show last profile --base last-1"},
 	table:    true,
 	setup: func(s *Session, fs *pflag.FlagSet) work {
 		profile := bindProfileView(fs)
 		return func(_ context.Context, args []string) (Code, error) {
 			shown := views[0]
-			if len(args) == 2 {
+			if len(args) > 1 {
 				i := slices.IndexFunc(views, func(v view) bool { return v.name == args[1] })
 				if i < 0 {
 					return Fine, usageError(fmt.Errorf("unknown view %q", args[1]),
 						didYouMean(variable.Nearest(args[1], viewNames()), "the views are "+strings.Join(viewNames(), ", ")))
 				}
 				shown = views[i]
+			}
+			if len(args) > 2 && shown.match == nil {
+				return Fine, usageError(fmt.Errorf("view %s takes no pattern, as %q", shown.name, args[2]), "")
 			}
 			if err := profile.check(fs, shown.name); err != nil {
 				return Fine, err
@@ -76,6 +84,9 @@ var showCommand = command{
 			}
 			if shown.show == nil {
 				return Fine, s.showProfile(db, r, *profile)
+			}
+			if len(args) > 2 {
+				return Fine, shown.match(s, r, args[2])
 			}
 			return Fine, shown.show(s, r)
 		}

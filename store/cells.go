@@ -41,8 +41,9 @@ func (c *Cell) Left() (n int) {
 	return n
 }
 
-// readRest reads those metrics that are not in the index, of the reports of the groups, by id.
-func (db *DB) readRest(c *Collated) (map[string][]Value, error) {
+// readRest reads those metrics that are not in the index, of the reports of the
+// groups, by id. heard takes what their relays said.
+func (db *DB) readRest(c *Collated, heard *heard) (map[string][]Value, error) {
 	if !slices.ContainsFunc(c.all, func(m *Metric) bool { return !m.Headline }) {
 		return nil, nil
 	}
@@ -55,8 +56,12 @@ func (db *DB) readRest(c *Collated) (map[string][]Value, error) {
 		}
 	}
 	slices.Sort(ids)
+	own := slices.ContainsFunc(c.all, func(m *Metric) bool { return m.statsd != nil })
 	rest := make(map[string][]Value, len(ids))
 	err := db.ReadReports(ids, func(r *Report) error {
+		if own {
+			heard.add(r)
+		}
 		var values []Value
 		for _, m := range c.all {
 			if !m.Headline {

@@ -165,6 +165,9 @@ func ParseMetrics(text string) (names []string, err error) {
 	}
 	for _, word := range strings.Split(text, ",") {
 		name := strings.TrimSpace(word)
+		if err := errStatsd(name); err != nil {
+			return nil, err
+		}
 		if FindMetric(name) == nil {
 			return nil, unknownOf("metric", name, MetricNames())
 		}
@@ -224,7 +227,8 @@ func FindNamed(name string) (*Variable, error) {
 
 // Collate groups reports and compares them. It reads the index alone where all
 // metrics are in it, else also the reports of the groups that it gives. The
-// error is a [BaselineError] where there are reports, and none has the baseline's value.
+// error is a [BaselineError] where there are reports, and none has the baseline's
+// value, and a [StatsdError] where none has a metric of the relay's own.
 func (db *DB) Collate(q Collation) (*Collated, error) {
 	c := &Collated{Margin: q.Margin, marked: q.Marked}
 	var err error
@@ -262,7 +266,8 @@ func (db *DB) Collate(q Collation) (*Collated, error) {
 		}
 	}
 	c.share()
-	rest, err := db.readRest(c)
+	var heard heard
+	rest, err := db.readRest(c, &heard)
 	if err != nil {
 		return nil, err
 	}
@@ -272,6 +277,9 @@ func (db *DB) Collate(q Collation) (*Collated, error) {
 			c.fill(&p.Rows[i], from, rest)
 		}
 	})
+	if err := heard.missing(c); err != nil {
+		return nil, err
+	}
 	c.sort(q.Sort)
 	if err := c.compare(q.Baseline); err != nil {
 		return nil, err
@@ -286,13 +294,14 @@ func (c *Collated) choose(q Collation) error {
 		names = DefaultMetrics
 	}
 	need := func(name string) (*Metric, error) {
+		if i := slices.IndexFunc(c.all, func(m *Metric) bool { return m.Name == name }); i >= 0 {
+			return c.all[i], nil
+		}
 		m := FindMetric(name)
 		if m == nil {
 			return nil, unknownOf("metric", name, MetricNames())
 		}
-		if !slices.Contains(c.all, m) {
-			c.all = append(c.all, m)
-		}
+		c.all = append(c.all, m)
 		return m, nil
 	}
 	for _, name := range names {

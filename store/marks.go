@@ -358,7 +358,11 @@ func Unfit(marks []Marked, metric string) (by string, ok bool) {
 	return "", false
 }
 
-// unfits says whether the mark makes the metric unfit.
+// unfits says whether the mark makes the metric unfit. What makes the relay's CPU
+// time unfit does so with its own timers.
 func (m *Mark) unfits(metric string) bool {
+	if strings.HasPrefix(metric, result.Timer+":") {
+		metric = "cpu-per-envelope"
+	}
 	return slices.ContainsFunc(m.Unfit, func(name string) bool { return name == "*" || name == metric })
 }

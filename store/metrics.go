@@ -20,6 +20,8 @@ type Metric struct {
 	Headline bool
 	// Of derives it; ok is false where it is unknown, which is not zero.
 	Of func(*Report) (value float64, ok bool)
+
+	statsd *statsdMetric // nil of those in the table
 }
 
 // Group is a group of metrics.
@@ -169,14 +171,15 @@ var Metrics = slices.Concat([]Metric{
 			Of:   observed(calibration)},
 	})
 
-// FindMetric is the metric of that name, or nil.
+// FindMetric is the metric of that name, or nil: one of the table, or one of the
+// relay's own, as [StatsdHelp] says it.
 func FindMetric(name string) *Metric {
 	for i := range Metrics {
 		if Metrics[i].Name == name {
 			return &Metrics[i]
 		}
 	}
-	return nil
+	return findStatsd(name)
 }
 
 // observed derives a metric from a result; what is no finite number is unknown.
