@@ -196,7 +196,7 @@ func (s *Session) aboutAB(q *duel) (time.Duration, guess, error) {
 	if q.search {
 		runs = q.n*usualSteps + 1
 	}
-	return time.Duration(len(q.rivals)*runs) * (q.rivals[0].plan.Duration + beside.took), beside, err
+	return time.Duration(len(q.rivals)*runs) * (lasts(q.rivals[0].plan) + beside.took), beside, err
 }
 
 // ab makes the runs, and says what they say.

@@ -242,11 +242,11 @@ func (s *Session) explainAB(ctx context.Context, q *duel) error {
 	if s.format == JSON || s.format == CSV {
 		t := &table.Table{Columns: []table.Column{{Key: "run"}, {Key: "side"}, {Key: "what"}, {Key: "round"}, {Key: "about_ns"}}}
 		for i := range q.rivals {
-			t.Add(table.Int(0), table.Text(sideNames[i]), table.Text(q.rivals[i].text), table.Int(0), table.Int(int64(q.rivals[i].plan.Duration+beside.took)))
+			t.Add(table.Int(0), table.Text(sideNames[i]), table.Text(q.rivals[i].text), table.Int(0), table.Int(int64(lasts(q.rivals[i].plan)+beside.took)))
 		}
 		for i, turn := range turns {
 			r := &q.rivals[turn.cell]
-			t.Add(table.Int(i+1), table.Text(sideNames[turn.cell]), table.Text(r.text), table.Int(turn.round), table.Int(int64(r.plan.Duration+beside.took)))
+			t.Add(table.Int(i+1), table.Text(sideNames[turn.cell]), table.Text(r.text), table.Int(turn.round), table.Int(int64(lasts(r.plan)+beside.took)))
 		}
 		return s.print(t)
 	}

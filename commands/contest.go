@@ -59,7 +59,7 @@ func (c *contest) run(ctx context.Context, s *Session) error {
 		if err := c.warmUp(ctx, s, i, took); err != nil {
 			return hinted(fmt.Errorf("warm-up run of %s: %w", d.name, err), "no run was saved")
 		}
-		took = max(0, time.Since(begun)-d.plan.Duration)
+		took = max(0, time.Since(begun)-lasts(d.plan))
 	}
 	in := result.Series{ID: c.id}
 	for i, t := range c.turns {
@@ -88,7 +88,7 @@ func (c *contest) run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return c.ended(err)
 		}
-		took = max(0, time.Since(begun)-d.plan.Duration)
+		took = max(0, time.Since(begun)-lasts(d.plan))
 		if err := s.live("run %d of %d, %s: %s\n", i+1, len(c.turns), d.name, c.told(d, report)); err != nil {
 			return err
 		}
@@ -172,7 +172,7 @@ func (e noValueError) Error() string { return e.metric + " has no value" }
 // at is the place of a turn, from which on so many runs are to be made that each take beside their load so long.
 func (c *contest) at(s *Session, t turn, runs int, beside time.Duration) place {
 	d := c.sides[t.cell]
-	left := time.Duration(runs) * (d.plan.Duration + beside)
+	left := time.Duration(runs) * (lasts(d.plan) + beside)
 	s.expect(left)
 	ends := time.Now().Add(left)
 	where := place{of: len(c.turns), side: d.name, left: func() time.Duration { return time.Until(ends) }}

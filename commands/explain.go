@@ -188,7 +188,7 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 		runs = fmt.Sprintf("%d runs, each with a fresh relay and upstream", n)
 	}
 	load := q.load(q.turns)
-	whole := load + time.Duration(len(q.turns))*beside.took
+	whole := q.lasts(q.turns) + time.Duration(len(q.turns))*beside.took
 	line("%s, against %s: %s of load, about %s in all", runs, ref, variable.ShortDuration(load), seconds(whole))
 	from := "a guess, for no run was made yet"
 	if beside.of > 0 {
@@ -204,6 +204,9 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 	}
 	for _, text := range folders(q.cells) {
 		line("%s", text)
+	}
+	if slices.ContainsFunc(q.cells, func(p plan.Plan) bool { return harness.Held(p) > 0 }) {
+		line("with statsd a run waits for the relay's flushes, before the load and after the drain: about %s", seconds(harness.Held(plan.Plan{Statsd: plan.StatsdOn})))
 	}
 	for _, raised := range raisedPools(q.cells) {
 		line("the pool of %s user agents is raised to as many envelopes", count(raised))
@@ -270,7 +273,7 @@ func (q *series) table(beside guess, warm []int, names []string, most int) *tabl
 			break
 		}
 		p := q.cells[turn.cell]
-		took := p.Duration + beside.took
+		took := lasts(p) + beside.took
 		row := []table.Cell{table.Int(i + 1), table.Int(turn.round), table.Int(int64(took)).As(seconds(took)), table.Int(warm[turn.cell])}
 		for _, n := range names {
 			row = append(row, recordCell(p, n))

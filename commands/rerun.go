@@ -176,7 +176,7 @@ func (s *Session) aboutRerun(q *verifying) (took time.Duration, runs int, err er
 	form, _ := b.rows[b.newest].Runs[0].Var("relay-form")
 	beside, err := overhead(b.db, form)
 	runs = (b.newest + 1) * (defaultRuns + 1)
-	return time.Duration(runs) * (p.Duration + beside.took), runs, err
+	return time.Duration(runs) * (lasts(p) + beside.took), runs, err
 }
 
 // explainRerun says what would be run.

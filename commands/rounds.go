@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"relaybench/harness"
 	"relaybench/harness/plan"
 	"relaybench/harness/result"
 	"relaybench/store"
@@ -106,6 +107,18 @@ func (s *series) load(turns []turn) time.Duration {
 	return sum
 }
 
+// lasts is about how long a plan's run takes, without what [guess] is of.
+func lasts(p plan.Plan) time.Duration { return p.Duration + harness.Held(p) }
+
+// lasts is that of turns.
+func (s *series) lasts(turns []turn) time.Duration {
+	var sum time.Duration
+	for _, t := range turns {
+		sum += lasts(s.cells[t.cell])
+	}
+	return sum
+}
+
 // guess is what a run is expected to take beside its load.
 type guess struct {
 	took time.Duration
@@ -128,7 +141,8 @@ func overhead(db *store.DB, form string) (guess, error) {
 		e := &entries[i]
 		text, _ := e.Var("duration")
 		load, err := time.ParseDuration(text)
-		if beside := e.End.Sub(e.Start) - load; err == nil && beside > 0 && !marked(e, "cancelled", "failed", "relay-died") {
+		to, _ := e.Var("statsd")
+		if beside := e.End.Sub(e.Start) - lasts(plan.Plan{Duration: load, Statsd: to}); err == nil && beside > 0 && !marked(e, "cancelled", "failed", "relay-died") {
 			took = append(took, beside)
 		}
 	}

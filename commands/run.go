@@ -141,7 +141,7 @@ func (r *runner) series(ctx context.Context, q *series) (Code, error) {
 			return code, q.toGo(err, i)
 		}
 		// What the newest run took tells most of what the next ones will.
-		beside.took = max(0, time.Since(begun)-p.Duration)
+		beside.took = max(0, time.Since(begun)-lasts(p))
 	}
 	if q.many() && r.s.format == Text {
 		return code, r.closing(in)
@@ -151,7 +151,7 @@ func (r *runner) series(ctx context.Context, q *series) (Code, error) {
 
 // yet is how long a turn and those after it take, whose runs take beside their loads so long.
 func (q *series) yet(turn int, beside time.Duration) time.Duration {
-	return q.load(q.turns[turn:]) + time.Duration(len(q.turns)-turn)*beside
+	return q.lasts(q.turns[turn:]) + time.Duration(len(q.turns)-turn)*beside
 }
 
 // at is the place of a turn of a series, whose runs take beside their loads so long.
@@ -246,7 +246,7 @@ func (r *runner) once(ctx context.Context, p plan.Plan, in result.Series, where 
 
 // recordSize is how much room the report of a run may need, in bytes.
 func recordSize(p plan.Plan) int64 {
-	size := store.RecordSize(p.Duration)
+	size := store.RecordSize(p.Duration, p.Statsd == plan.StatsdOn)
 	if p.Profiled.On() {
 		size += perf.MaxSize
 	}

@@ -154,7 +154,7 @@ func (s *Session) aboutSearch(q *searching) (time.Duration, error) {
 		return 0, err
 	}
 	beside, err := overhead(db, ref.form())
-	return time.Duration(q.repeat*usualSteps) * (q.base.Duration + beside.took), err
+	return time.Duration(q.repeat*usualSteps) * (lasts(q.base) + beside.took), err
 }
 
 // search makes one search for the runner's relay. Its reports have the places
@@ -177,7 +177,7 @@ func (r *runner) search(ctx context.Context, q *searching, in result.Series, tel
 			return c, err
 		}
 		in.Position++
-		beside.took = max(0, took-q.base.Duration)
+		beside.took = max(0, took-lasts(q.base))
 		c.steps = append(c.steps, s)
 		if err := tell(c, s); err != nil {
 			return c, err
@@ -197,7 +197,7 @@ func (r *runner) step(ctx context.Context, q *searching, c *capacity, rate float
 	}
 	in.Position++
 	left := c.left()
-	one := q.base.Duration + beside
+	one := lasts(q.base) + beside
 	begun := time.Now()
 	ends := begun.Add(time.Duration(left+max(0, q.repeat-in.Round)*usualSteps) * one)
 	r.s.expect(time.Until(ends))
@@ -320,7 +320,7 @@ func (s *Session) explainSearch(ctx context.Context, q *searching) error {
 	if err != nil {
 		return err
 	}
-	one := q.base.Duration + beside.took
+	one := lasts(q.base) + beside.took
 	usual, most := time.Duration(q.repeat*usualSteps)*one, time.Duration(q.repeat*mostSteps)*one
 	if s.format == JSON || s.format == CSV {
 		r := table.Record()

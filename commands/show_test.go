@@ -275,6 +275,7 @@ func TestViews(t *testing.T) {
 		"summary": {"report ", "mark cancelled"},
 		"ledger":  {"due", "  not sent", "    unaccounted", "in logs", "all sends", "all items", "beyond what was sent"},
 		"latency": {"through", "lateness", "errors"},
+		"timers":  {"no timers: statsd was off"},
 		"samples": {"10.0 s", "load"},
 		"config":  {"# hash, without what the run owns: 9f86d081884c7d65", "  mode: managed"},
 		"host":    {"bench1", "go1.26.8"},
@@ -288,7 +289,7 @@ func TestViews(t *testing.T) {
 			t.Errorf("%s: no CSV: %v", view, err)
 		}
 	}
-	if len(views) != 8 { // with profile: TestShowProfile
+	if len(views) != 9 { // with profile: TestShowProfile
 		t.Error("a view is not tested")
 	}
 }

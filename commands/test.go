@@ -117,7 +117,7 @@ func (s *Session) about(q *request) (time.Duration, error) {
 		return 0, err
 	}
 	beside, err := overhead(db, ref.form())
-	return q.load(q.turns) + time.Duration(len(q.turns))*beside.took, err
+	return q.lasts(q.turns) + time.Duration(len(q.turns))*beside.took, err
 }
 
 // test makes the runs against the relay that is in use now.

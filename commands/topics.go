@@ -118,7 +118,10 @@ aggregates, spans, metrics and feedback, and item types that nobody knows are ki
 names. Each send has a stamp and an event id of its own, and times are moved to the run's start.`), err
 }
 
-func sayMetrics(s *Session) (string, error) { return s.sayWords("metric") }
+func sayMetrics(s *Session) (string, error) {
+	said, err := s.sayWords("metric")
+	return said + "\n" + s.helpText("Of runs with --statsd on, what the relay said of itself is a metric, too, in the relay's own unit: times in ms.\n"+store.StatsdHelp+"."), err
+}
 
 func sayVariables(s *Session) (string, error) {
 	said, err := s.sayWords("variable")

@@ -69,16 +69,22 @@ func diskLeft(path string) int64 {
 }
 
 // What a record is reckoned to need: for what every run has, its logs and
-// config among it, and for each sample, which is taken once a second. Measured,
-// and doubled.
+// config among it, for each sample, which is taken once a second, and for what
+// the relay said by statsd. Measured, and doubled.
 const (
 	recordBase   = 512 << 10
 	recordSample = 400
+	recordStatsd = 512 << 10
 )
 
-// RecordSize is the most bytes that the record of a run with such a load can be expected to have.
-func RecordSize(load time.Duration) int64 {
-	return recordBase + recordSample*int64((load+2*time.Minute)/time.Second)
+// RecordSize is the most bytes that the record of a run with such a load can be
+// expected to have; statsd says that it keeps what the relay says by that.
+func RecordSize(load time.Duration, statsd bool) int64 {
+	size := recordBase + recordSample*int64((load+2*time.Minute)/time.Second)
+	if statsd {
+		size += recordStatsd
+	}
+	return size
 }
 
 // spare is what a write needs beside the record itself, for the pages of the

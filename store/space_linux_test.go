@@ -113,7 +113,7 @@ func fillDisk(db *store.DB, say func(what, text string) error) error {
 	}
 	// What was reserved is enough for a save, though the file may not grow.
 	for _, seconds := range []int{1, 10, 600} {
-		if err := db.Reserve(store.RecordSize(time.Duration(seconds) * time.Second)); err != nil {
+		if err := db.Reserve(store.RecordSize(time.Duration(seconds)*time.Second, false)); err != nil {
 			return err
 		}
 		file, err := os.Stat(db.Path())
