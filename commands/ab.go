@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/pflag"
 
@@ -159,8 +160,15 @@ func (q *duel) varies() []string {
 	return store.BuildVariables()
 }
 
-// name is what a side is called where both stand beside each other.
-func (q *duel) name(i int) string { return sideNames[i] + " " + q.rivals[i].text }
+// name is what a side is called where both stand beside each other: with what
+// was typed for it, where that leaves room for the figures.
+func (q *duel) name(i int) string {
+	const room = 20
+	if text := q.rivals[i].text; utf8.RuneCountInString(text) <= room {
+		return sideNames[i] + " " + text
+	}
+	return sideNames[i]
+}
 
 // collateLine is the line that compares what there is of a series.
 func (q *duel) collateLine(series string, same bool) string {
