@@ -11,6 +11,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/adrg/xdg"
@@ -44,10 +45,11 @@ type Bench struct {
 	findPerf func(ctx context.Context, callGraphs ...string) (perf.Means, error)
 
 	mu      sync.Mutex
-	db      *store.DB               // nil until it is first needed
-	kept    *builds.Kept            // the same
-	aliases map[string]string       // by name; nil until they are first needed
-	stop    context.CancelCauseFunc // nil before Start
+	db      *store.DB                     // nil until it is first needed
+	kept    *builds.Kept                  // the same
+	process atomic.Pointer[relay.Process] // of the run that goes on; nil where none does
+	aliases map[string]string             // by name; nil until they are first needed
+	stop    context.CancelCauseFunc       // nil before Start
 	joined  sync.WaitGroup
 }
 

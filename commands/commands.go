@@ -62,7 +62,7 @@ func commandTable() []command {
 		}
 	}
 	group("run", testCommand, abCommand, searchCommand, noiseCommand, costCommand, explainCommand())
-	group("relay", relayUseCommand, relaySwitchCommand, relayListCommand, relayPruneCommand)
+	group("relay", relayUseCommand, relaySwitchCommand, relayListCommand, relayPruneCommand, relayTailCommand, relayConfigCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
 	group("reports", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, deleteCommand)
 	group("store", exportCommand, importCommand, dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dumpCommand)

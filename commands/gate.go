@@ -37,7 +37,10 @@ func relayPath(text string) bool {
 }
 
 // configPath is for the relay's config, which is one by name, or a file.
-func configPath(text string) bool { return text != plan.Default().Config }
+func configPath(text string) bool {
+	_, bundled := relay.FindConfig(text)
+	return !bundled
+}
 
 // mixPath is for what is sent: kinds, or a folder.
 func mixPath(text string) bool { return plan.IsFolder(text) }

@@ -69,7 +69,7 @@ func TestRemoteClientNamesNoPath(t *testing.T) {
 			}
 		})
 	}
-	equal(t, "declared", declared, []string{"test --mix", "test --config", "test -E", "test --perf", "ab A", "ab B", "search --mix", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "relay switch --build-command", "show --to", "export --to", "import FILE", "db backup FILE", "dump FOLDER", "dump --mix"})
+	equal(t, "declared", declared, []string{"test --mix", "test --config", "test -E", "test --perf", "ab A", "ab B", "search --mix", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "relay switch --build-command", "relay config NAME|FILE", "show --to", "export --to", "import FILE", "db backup FILE", "dump FOLDER", "dump --mix"})
 	b.config.AllowPaths = true
 	if err := remote.gate(&dumpCommand, dumpCommand.flags(remote), []string{aPath}); err != nil {
 		t.Errorf("with -allow-paths: %v", err)
@@ -91,7 +91,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 	local.says("define saving db backup x.db")
 	for _, line := range []string{
 		"db backup x.db", "db backup -- x.db", "import x.db", "import x.db --skip-bad", "export --to x", "export mix=errors --to=x --format csv", "dump x", "dump x --mix errors -n 1", "dump . -n 1",
-		"relay use ./relay", "relay use ~/relay", "relay use relay", "relay use ''",
+		"relay config x.yml", "ab config=x.yml config=tuned test 10s", "relay use ./relay", "relay use ~/relay", "relay use relay", "relay use ''",
 		"test 1s --config x.yml", "test --config=x.yml 1s", "test 1s -config x.yml --config default", "explain test 1s --config x.yml",
 		"explain 'status; test 1s --config x.yml'",
 		"test 1s -E spool.envelopes.path=x", "test 1s -Espool.envelopes.path=x", "test 1s -E=spool.envelopes.path=x", "test 1s --E spool.envelopes.path=x",
@@ -115,7 +115,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 		t.Errorf("files were made: %v, %v", found, err)
 	}
 	for _, line := range []string{
-		"explain test 1s --config default", "explain test 1s -E http.encoding=gzip,zstd", "explain test 1s -E aggregator.file_interval=10",
+		"explain test 1s --config default", "explain test 1s --config tuned", "explain test 1s -E http.encoding=gzip,zstd", "explain test 1s -E aggregator.file_interval=10",
 		"explain test 1s -E health.x=https://x@sentry.io/1", "explain test 1s --label /etc/passwd", "relay use none", "relay use last", "name ./x", "define x db backup $", "reports label~/",
 	} {
 		if code, said := remote.does(t.Context(), line); code == Usage || strings.Contains(said, "is refused") {

@@ -91,7 +91,7 @@ func (s *Session) newJob(c *command, t task) (*job, error) {
 	} else {
 		client.Notes, client.Live = nil, 0
 	}
-	j.session = &Session{bench: s.bench, client: client, name: s.name, format: s.format, commands: s.commands, relay: &ref, job: j}
+	j.session = &Session{bench: s.bench, client: client, name: s.name, format: s.format, commands: s.commands, relay: &ref, config: s.config, job: j}
 	return j, nil
 }
 

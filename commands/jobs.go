@@ -46,6 +46,11 @@ too, all that are known to --json and --csv.`,
 			r.Field("store", "store", table.Text(db.Path()))
 			r.Field("reports", "reports", table.Int(len(newest)+older).As(count(len(newest)+older)))
 			r.Field("newest", "newest", optional(id))
+			config, err := s.usualConfig()
+			if err != nil {
+				return Fine, err
+			}
+			r.Field("config", "config", table.Text(config))
 			return Fine, s.printStatus(r, s.bench.queue.views())
 		}
 	},
@@ -64,8 +69,9 @@ func (s *Session) printStatus(r *table.Table, views []Job) error {
 			Store   table.Cell   `json:"store"`
 			Reports table.Cell   `json:"reports"`
 			Newest  table.Cell   `json:"newest"`
+			Config  table.Cell   `json:"config"`
 			Jobs    *table.Table `json:"jobs"`
-		}{is[0], is[1], is[2], is[3], jobsTable(views)})
+		}{is[0], is[1], is[2], is[3], is[4], jobsTable(views)})
 	case CSV:
 		return s.print(beside(r, jobsTable(views)))
 	}

@@ -355,7 +355,7 @@ func TestJobsForPrograms(t *testing.T) {
 		if err := json.Unmarshal([]byte(said), &status); err != nil || status.Relay != "stand-in" || len(status.Jobs) != 1 || status.Jobs[0]["code"] != 4.0 || status.Jobs[0]["left_ns"] != nil {
 			t.Errorf("status %+v, %v of %q", status, err, said)
 		}
-		wants(t, ann.says("status --csv"), "relay,store,reports,newest,job,owner,state,since,left_ns,code,line,now\n", "stand-in,", ",j1,ann,failed,")
+		wants(t, ann.says("status --csv"), "relay,store,reports,newest,config,job,owner,state,since,left_ns,code,line,now\n", "stand-in,", ",j1,ann,failed,")
 	})
 }
 

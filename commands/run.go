@@ -262,8 +262,9 @@ func (r *runner) observe(ctx context.Context, p plan.Plan, where place, save fun
 	report.Provenance.ConfigText, report.Provenance.MixSHA256 = p.ConfigText, p.MixSHA256()
 	tell := startProgress(s.client, p.Duration, s.format, where, s.goes)
 	defer tell.Close()
+	defer s.bench.process.Store(nil)
 	var err error
-	report.Result, err = s.bench.run(ctx, p, r.program, harness.Options{Observer: tell, Kill: s.client.Kill})
+	report.Result, err = s.bench.run(ctx, p, r.program, harness.Options{Observer: tell, Kill: s.client.Kill, Relay: s.bench.process.Store})
 	if report.Result != nil && save != nil {
 		save(report)
 	}

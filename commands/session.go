@@ -61,6 +61,7 @@ type Session struct {
 	fixed     bool   // its width was set
 	commands  []command
 	relay     *reference // nil: nothing was said yet
+	config    string     // of runs; empty: nothing was said yet
 	typed     string     // the command that is being done
 	lines     []string   // that were typed, the newest last
 	undefined error      // why it is not known what is defined

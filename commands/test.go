@@ -203,6 +203,13 @@ func (s *Session) plans(v *plan.Values, duration string) ([]plan.Plan, error) {
 			v.Knobs[k.Name] = []string{duration}
 		}
 	}
+	usual, err := s.usualConfig()
+	if err != nil {
+		return nil, err
+	}
+	if usual != plan.Default().Config && !has(v, "config") {
+		v = with(v, "config", usual)
+	}
 	plans, err := plan.Expand(*v)
 	if err != nil {
 		return nil, usageError(err, "")
@@ -217,11 +224,8 @@ func (s *Session) plans(v *plan.Values, duration string) ([]plan.Plan, error) {
 	}
 	for i := range plans {
 		p := &plans[i]
-		if p.Config == plan.Default().Config {
-			continue
-		}
-		if p.ConfigText, err = s.readFile(p.Config); err != nil {
-			return nil, fmt.Errorf("config: %w", err)
+		if p.ConfigText, err = s.configText(p.Config); err != nil {
+			return nil, err
 		}
 	}
 	return plans, nil

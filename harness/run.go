@@ -43,6 +43,9 @@ type Options struct {
 	// Kill, when closed after ctx has ended, ends the relay at once instead of
 	// waiting for it to drain or stopping it gently.
 	Kill <-chan struct{}
+	// Relay is called with the run's relay once it is started, where it is one of ours.
+	// Its log may be asked for at any time. May be nil.
+	Relay func(*relay.Process)
 
 	// For tests.
 	kinds  []envelope.Kind
@@ -273,6 +276,14 @@ func CheckConfig(ctx context.Context, p plan.Plan, r relay.Program) error {
 	return err
 }
 
+// Effective is the config that a relay would run a plan with; nothing is started but `relay config show`.
+func Effective(ctx context.Context, p plan.Plan, r relay.Program) (relay.Effective, error) {
+	if r.Form == relay.FormNone || r.Form == relay.FormURL {
+		return relay.Effective{}, fmt.Errorf("%s: its config is not ours to give", r)
+	}
+	return relay.Check(ctx, r, setup(p, "127.0.0.1:1"))
+}
+
 // setup is what a relay that sends to upstream is started with.
 func setup(p plan.Plan, upstream string) relay.Setup {
 	s := relay.Setup{Upstream: upstream, Base: p.ConfigText}
@@ -351,6 +362,9 @@ func (x *run) startRelay(ctx context.Context) error {
 			return err
 		}
 		x.proc, x.addr = proc, proc.Addr()
+		if x.opts.Relay != nil {
+			x.opts.Relay(proc)
+		}
 		e := proc.Effective()
 		x.res.Relay.Config, x.res.Relay.ConfigHash, x.res.Relay.Ignored = e.YAML, e.Hash, e.Ignored
 		x.res.Relay.Limit = concurrencyLimit(e.YAML)

@@ -51,6 +51,9 @@ type Kept struct {
 
 // At are the builds that are kept in a folder, which is made when there is one.
 func At(dir string) *Kept {
+	if whole, err := filepath.Abs(dir); err == nil {
+		dir = whole
+	}
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real // as git calls it
 	} else if real, err := filepath.EvalSymlinks(filepath.Dir(dir)); err == nil {

@@ -210,6 +210,10 @@ func TestMake(t *testing.T) {
 	if after := state(t, b.dir); after != before {
 		t.Errorf("the checkout was\n%s\nand is\n%s", before, after)
 	}
+	t.Chdir(filepath.Dir(b.kept.dir))
+	if got := At(filepath.Base(b.kept.dir)).dir; got != b.kept.dir {
+		t.Errorf("the folder is %s by its name alone, want %s", got, b.kept.dir)
+	}
 	// Another command, or another setting of cargo, is another build.
 	s := b.resolve(b.repo, "main")
 	b.make(b.repo, s, "cargo build --release -p relay --locked")

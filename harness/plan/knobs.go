@@ -350,7 +350,7 @@ func knobs() []Knob {
 		Default: StatsdOff, Then: StatsdOff, Type: statsdType, Offers: []string{StatsdOn}}, get, set)
 
 	get, set = textKnob(func(p *Plan) *string { return &p.Config })
-	add(Knob{Name: "config", Help: "the relay's config: default, or a YAML file", Default: "default", Type: variable.String}, get, set)
+	add(Knob{Name: "config", Help: "the relay's config: default, tuned, or a YAML file", Default: "default", Offers: []string{"tuned"}, Type: variable.String}, get, set)
 
 	add(Knob{Name: "profiled", By: []string{"perf", "call-graph", "perf-freq"}, Help: "whether the relay was profiled by perf, which costs it CPU: no, or the call graph and the samples a second of CPU, as in dwarf@99",
 		Default: notProfiled, Then: notProfiled, Type: profileType},

@@ -37,6 +37,7 @@ type logbook struct {
 	mu     sync.Mutex
 	lines  [][]byte           // a ring, each reused
 	next   int                // where in lines the next one goes
+	added  uint64             // lines that came
 	counts map[string]*uint64 // by level, a space and text as it came
 	key    []byte
 	parser lineParser
@@ -69,6 +70,7 @@ func (l *logbook) add(line []byte) {
 		l.lines[l.next] = append(l.lines[l.next][:0], line...)
 	}
 	l.next = (l.next + 1) % logLines
+	l.added++
 	level, text := l.parser.parse(line)
 	if level == "" {
 		return
@@ -92,6 +94,18 @@ func (l *logbook) add(line []byte) {
 func (l *logbook) tail(n int) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.newest(n)
+}
+
+// since gives the lines after the first n that came, as far as they are kept, and how many have come by now.
+func (l *logbook) since(n uint64) (lines []string, added uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newest(int(min(l.added-min(n, l.added), logLines))), l.added
+}
+
+// newest are the last n lines. The lock is held.
+func (l *logbook) newest(n int) []string {
 	n = max(0, min(n, len(l.lines)))
 	tail := make([]string, 0, n)
 	for i := len(l.lines) - n; i < len(l.lines); i++ {

@@ -411,6 +411,10 @@ func (p *Process) clean() error {
 // Tail is the last n lines of its log, each cut at 4 KB; of 1,000 at most.
 func (p *Process) Tail(n int) []string { return p.log.tail(n) }
 
+// Since gives the log's lines after the first n that came, as far as they are
+// kept, and how many have come by now.
+func (p *Process) Since(n uint64) (lines []string, added uint64) { return p.log.since(n) }
+
 // Messages are the warnings and errors since the last ResetMessages, most
 // frequent first, bounded in number: the rest is counted as "(other messages)".
 func (p *Process) Messages() []Message { return p.log.messages() }
