@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,7 +32,9 @@ const (
 type Recording struct {
 	means Means
 	freq  int
-	dir   string // of its file
+	// data is perf's file. It has no name, so that it is gone with the last
+	// process that has it open, however that ends; perf names it by its number.
+	data *os.File
 
 	cmd     *exec.Cmd
 	orders  *os.File
@@ -67,17 +68,15 @@ func (r *Recording) args(pid int) []string {
 	if graph == Dwarf {
 		graph += "," + strconv.Itoa(stackBytes)
 	}
-	return []string{"record", "--no-buildid", "--no-buildid-cache", "--output", r.file(), "--max-size", maxData,
+	return []string{"record", "--no-buildid", "--no-buildid-cache", "--output", theirFile(5), "--max-size", maxData,
 		"--event", r.means.Event, "--freq", strconv.Itoa(r.freq), "--call-graph", graph, "--pid", strconv.Itoa(pid),
 		"--delay", "-1", "--control", "fd:3,4"}
 }
 
-func (r *Recording) file() string { return filepath.Join(r.dir, "perf.data") }
+// theirFile is the path of a file for the process that has it open under a number.
+func theirFile(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }
 
 func (r *Recording) start(pid int) (err error) {
-	if r.dir, err = os.MkdirTemp("", "relaybench-perf-"); err != nil {
-		return err
-	}
 	var theirs [2]*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -90,6 +89,12 @@ func (r *Recording) start(pid int) (err error) {
 			r.Close()
 		}
 	}()
+	if r.data, err = os.CreateTemp("", "relaybench-perf-"); err != nil {
+		return err
+	}
+	if err := os.Remove(r.data.Name()); err != nil {
+		return err
+	}
 	if theirs[0], r.orders, err = os.Pipe(); err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func (r *Recording) start(pid int) (err error) {
 		return err
 	}
 	r.cmd = command(r.means.Perf, r.args(pid)...)
-	r.cmd.ExtraFiles = theirs[:]
+	r.cmd.ExtraFiles = append(theirs[:], r.data)
 	said := &tail{}
 	r.cmd.Stdout, r.cmd.Stderr = said, said
 	if err := r.cmd.Start(); err != nil {
@@ -211,14 +216,12 @@ func (r *Recording) profile(ctx context.Context, p *result.Profile) error {
 	case <-limit.C:
 		return fmt.Errorf("perf record: has not ended within %v", endIn)
 	}
-	f, err := os.Open(r.file())
-	if err != nil {
-		return fmt.Errorf("perf record: %w", r.ended())
+	if _, err := r.data.Seek(0, io.SeekStart); err != nil {
+		return err
 	}
-	counts, err := readData(f)
-	f.Close()
+	counts, err := readData(r.data)
 	if err != nil {
-		return fmt.Errorf("perf record: its file %w (%w)", err, r.ended())
+		return fmt.Errorf("perf record: %w; its file %w", r.ended(), err)
 	}
 	p.Lost = counts.lost
 	b := newBuilder(r.means.Event, r.freq)
@@ -250,8 +253,8 @@ func (r *Recording) script(ctx context.Context, b *builder) error {
 		return err
 	}
 	defer out.Close()
-	cmd := command(r.means.Perf, "script", "--input", r.file(), "--no-inline", "--fields", scriptFields)
-	cmd.Dir = r.dir
+	cmd := command(r.means.Perf, "script", "--input", theirFile(3), "--no-inline", "--fields", scriptFields)
+	cmd.ExtraFiles = []*os.File{r.data}
 	said := &tail{}
 	cmd.Stdout, cmd.Stderr = in, said
 	read := make(chan error, 1)
@@ -279,12 +282,11 @@ func (r *Recording) Close() {
 			r.signal(syscall.SIGKILL)
 		}
 		<-r.done
-		for _, f := range []*os.File{r.orders, r.answers} {
+		for _, f := range []*os.File{r.orders, r.answers, r.data} {
 			if f != nil {
 				f.Close()
 			}
 		}
-		os.RemoveAll(r.dir)
 	})
 }
 
