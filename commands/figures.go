@@ -124,8 +124,8 @@ func finePrint(r *store.Report) []string {
 	if ignored := res.Relay.Ignored; len(ignored) > 0 {
 		add("keys of the config file that this relay does not know: %s", table.Clean(strings.Join(firstOf(ignored, 5, "more"), ", ")))
 	}
-	if p := res.Profile; p != nil {
-		for _, l := range profileNotes(p) {
+	if res.Profile != nil {
+		for _, l := range profileNotes(r) {
 			add("%s", table.Clean(l))
 		}
 	}

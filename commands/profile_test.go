@@ -122,12 +122,22 @@ func lineWith(text, word string) string {
 	return ""
 }
 
+// What is worked off in the drain is in no profile.
+func TestProfileOfTheLoadAlone(t *testing.T) {
+	r := storetest.Report(6)
+	r.Result.Profile = profiled(t, map[string]int64{"a main": 1})
+	run := &r.Result.Relay
+	run.CPULoad = run.CPUStart + (run.CPUDrain-run.CPUStart)/4
+	wants(t, shown(t, r, 200, "show last profile"), "75.0% of the relay's CPU was used in the drain, which is not in the profile")
+	wants(t, shown(t, r, 200, "show last profile --base last"), "75.0% of the CPU was used in the drain and is not in it")
+}
+
 // What it costs is compared by shares where what a send costs is not known.
 func TestProfileWithoutCPU(t *testing.T) {
 	db := storetest.Open(t)
 	for range 2 {
 		r := storetest.Report(6)
-		r.Result.Relay.CPUKnown = false
+		r.Result.Relay.CPUKnown = false // nor then whether the drain took much
 		r.Result.Profile = profiled(t, map[string]int64{"a main": 1, "b main": 3})
 		if err := db.Save(r); err != nil {
 			t.Fatal(err)

@@ -104,7 +104,7 @@ func (s *Session) showProfile(db *store.DB, r *store.Report, v profileView) erro
 	if s.format != Text {
 		return s.print(t)
 	}
-	lines := profileNotes(r.Result.Profile)
+	lines := profileNotes(r)
 	if known {
 		lines = append(lines, fmt.Sprintf("a send costs the relay %s of CPU; of it, by share:", span(each)))
 	}
@@ -166,8 +166,9 @@ func wholeShare(p *result.Profile) float64 {
 	return float64(p.Whole) / float64(p.Samples)
 }
 
-// profileNotes are what has to be known of a profile.
-func profileNotes(p *result.Profile) []string {
+// profileNotes are what has to be known of the profile of a report that has one.
+func profileNotes(r *store.Report) []string {
+	p := r.Result.Profile
 	m := perf.Means{Event: p.Event}
 	by := fmt.Sprintf("perf %s: %s samples in %.1f s, %d a second of CPU by %s, call graph %s, %s lost",
 		p.Perf, count(p.Samples), float64(p.Took)/1e9, p.Freq, p.Event, p.CallGraph, count(p.Lost))
@@ -180,12 +181,15 @@ func profileNotes(p *result.Profile) []string {
 	lines := []string{by}
 	whole := fmt.Sprintf("complete stacks: %s (%s of %s)", percent(wholeShare(p)), count(p.Whole), count(p.Samples))
 	if wholeShare(p) < 0.9 {
-		whole += "; the others begin somewhere on their way, so that the total of what is far up is too small"
+		whole += "; the others lack their outer callers, whose totals are too small"
 	}
 	if p.CallGraph == perf.FP && wholeShare(p) < 0.5 {
 		whole += fmt.Sprintf("; fp needs a relay that was built with RUSTFLAGS='-C force-frame-pointers=yes', %s does not", perf.Dwarf)
 	}
 	lines = append(lines, whole+"; of so many samples a share of 10% is uncertain by "+uncertain(p.Samples))
+	if share := drained(&r.Result.Relay); share > 0.1 {
+		lines = append(lines, fmt.Sprintf("%s of the relay's CPU was used in the drain, which is not in the profile", percent(share)))
+	}
 	if p.Cut > 0 {
 		lines = append(lines, fmt.Sprintf("%s samples of rare stacks are kept without their callers", count(p.Cut)))
 	}
@@ -198,6 +202,14 @@ func profileNotes(p *result.Profile) []string {
 // uncertain is how far off a share of 10% of so many samples may be, in 19 of 20 profiles.
 func uncertain(samples uint64) string {
 	return fmt.Sprintf("±%.1f points", 100*1.96*math.Sqrt(0.1*0.9/float64(max(samples, 1))))
+}
+
+// drained is the share of a relay's CPU that it used after the load; 0 where it is not known.
+func drained(r *result.RelayRun) float64 {
+	if !r.CPUKnown || r.CPUDrain <= r.CPUStart {
+		return 0
+	}
+	return float64(r.CPUDrain-r.CPULoad) / float64(r.CPUDrain-r.CPUStart)
 }
 
 // showGrowth shows what grew and what shrank from one profile to another.
@@ -261,6 +273,9 @@ func (s *Session) showGrowth(base, r *store.Report, v profileView) error {
 		p := one.Result.Profile
 		line := fmt.Sprintf("%s %s: %s samples by %s, call graph %s, %s lost, complete stacks %s", [2]string{"was", "is"}[i], one.ID, count(p.Samples), p.Event, p.CallGraph, count(p.Lost), percent(wholeShare(p)))
 		line += ", a share of 10% uncertain by " + uncertain(p.Samples)
+		if share := drained(&one.Result.Relay); share > 0.1 {
+			line += fmt.Sprintf(", %s of the CPU was used in the drain and is not in it", percent(share))
+		}
 		if each {
 			line += ", " + span(scale[i]) + " of CPU a send"
 		}
