@@ -31,7 +31,7 @@ var profileFlagNames = []string{"perf", "call-graph", "perf-freq"}
 func bindProfile(fs *pflag.FlagSet) profileFlags {
 	f := profileFlags{fs: fs}
 	f.file = fs.String("perf", "", "profile the relay with Linux's perf from the load's start to its end, and write FILE.pb.gz for pprof and FILE.html, a flame graph; of several runs `FILE`-REPORT.pb.gz and so on. show REPORT profile lists the functions")
-	f.callGraphs = fs.String("call-graph", perf.Dwarf, "how callers are found, `HOW`: dwarf (from copies of the stack), fp (needs a relay with frame pointers), lbr (needs an Intel CPU, and no virtual machine); lbr,dwarf: the first of them that works here")
+	f.callGraphs = fs.String("call-graph", "", "how callers are found, `HOW`: dwarf (from copies of the stack; so it is where nothing is said, but for the stand-in), fp (needs a relay with frame pointers), lbr (needs an Intel CPU, and no virtual machine); lbr,dwarf: the first of them that works here")
 	f.freq = fs.Int("perf-freq", 0, fmt.Sprintf("samples a second of CPU, `N` up to %d; 0: %d with dwarf, else %d", plan.MaxProfileFreq, perf.DefaultFreq(perf.Dwarf), perf.DefaultFreq(perf.FP)))
 	pathFlag(fs, "perf", anyPath)
 	offer(fs, "call-graph", fixedValues(perf.CallGraphs...))
@@ -49,7 +49,21 @@ func (f profileFlags) set(ctx context.Context, s *Session, v *plan.Values) (path
 		}
 		return "", nil
 	}
-	graphs := strings.Split(*f.callGraphs, ",")
+	ref, err := s.inUse()
+	if err != nil {
+		return "", err
+	}
+	form := ref.form()
+	if form == relay.FormNone || form == relay.FormURL {
+		return "", usageError(fmt.Errorf("--perf: the relay in use is %s, which is no process that is started here", table.Clean(ref.What)), "relay use PATH")
+	}
+	graphs := []string{perf.Dwarf}
+	if form == relay.FormStandIn { // Go keeps frame pointers, and has nothing that perf could unwind by otherwise
+		graphs = []string{perf.FP}
+	}
+	if f.fs.Changed("call-graph") {
+		graphs = strings.Split(*f.callGraphs, ",")
+	}
 	for _, g := range graphs {
 		if !slices.Contains(perf.CallGraphs, g) {
 			return "", usageError(fmt.Errorf("--call-graph %q: expected %s, or several of them by preference", g, oneOf(perf.CallGraphs)), "")
@@ -60,13 +74,6 @@ func (f profileFlags) set(ctx context.Context, s *Session, v *plan.Values) (path
 	}
 	if path, err = s.profilePath(*f.file); err != nil {
 		return "", err
-	}
-	ref, err := s.inUse()
-	if err != nil {
-		return "", err
-	}
-	if form := ref.form(); form == relay.FormNone || form == relay.FormURL {
-		return "", usageError(fmt.Errorf("--perf: the relay in use is %s, which is no process that is started here", table.Clean(ref.What)), "relay use PATH")
 	}
 	means, err := s.bench.findPerf(ctx, graphs...)
 	if err != nil {

@@ -112,6 +112,17 @@ func TestShowProfile(t *testing.T) {
 	shows("show last-2", "mark profiled: call graph dwarf, 99 samples a second of cpu-clock", "complete stacks: 25.0%", "3 lost")
 }
 
+// Of a profile that failed, nothing is said but why.
+func TestNoProfile(t *testing.T) {
+	r := storetest.Report(6)
+	r.Plan["profiled"], r.Result.Profile = "fp@99", &result.Profile{CallGraph: "fp", Freq: 99, Event: "cycles", Failed: "interrupted"}
+	said := shown(t, r, 200, "show last")
+	wants(t, said, "mark profiled: ", "no profile was made: interrupted")
+	if strings.Contains(said, "0 samples") {
+		t.Error(said)
+	}
+}
+
 // lineWith is the line of a text that ends with a word.
 func lineWith(text, word string) string {
 	for l := range strings.Lines(text) {
@@ -246,7 +257,7 @@ func TestPerf(t *testing.T) {
 	if code != Fine {
 		t.Errorf("code %d: %s", code, said)
 	}
-	isProfile(t, one, "dwarf@99")
+	isProfile(t, one, "fp@499") // it is the stand-in
 	do(t, s, &out, "test 6s --perf "+filepath.Join(dir, "many.pb.gz")+" --call-graph lbr,fp --perf-freq 250 --rate 100,200")
 	many, err := filepath.Glob(filepath.Join(dir, "many-2*"))
 	if err != nil || len(many) != 4 {
@@ -254,8 +265,8 @@ func TestPerf(t *testing.T) {
 	} else {
 		isProfile(t, strings.TrimSuffix(many[0], ".html"), "fp@250")
 	}
-	equal(t, "reports", reports(), []string{"dwarf@99", "fp@250", "fp@250"})
-	_, said = do(t, s, &out, "explain test 6s --perf "+filepath.Join(dir, "x")+" --rate 1,2")
+	equal(t, "reports", reports(), []string{"fp@499", "fp@250", "fp@250"})
+	_, said = do(t, s, &out, "explain test 6s --perf "+filepath.Join(dir, "x")+" --rate 1,2 --call-graph lbr,dwarf")
 	wants(t, said, "the relay is profiled: ", "x-REPORT.pb.gz, and .html", "dwarf@99")
 }
 

@@ -169,6 +169,9 @@ func wholeShare(p *result.Profile) float64 {
 // profileNotes are what has to be known of the profile of a report that has one.
 func profileNotes(r *store.Report) []string {
 	p := r.Result.Profile
+	if len(p.Data) == 0 {
+		return []string{"no profile was made: " + p.Failed}
+	}
 	m := perf.Means{Event: p.Event}
 	by := fmt.Sprintf("perf %s: %s samples in %.1f s, %d a second of CPU by %s, call graph %s, %s lost",
 		p.Perf, count(p.Samples), float64(p.Took)/1e9, p.Freq, p.Event, p.CallGraph, count(p.Lost))
