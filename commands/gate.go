@@ -45,8 +45,12 @@ func configPath(text string) bool {
 // mixPath is for what is sent: kinds, or a folder.
 func mixPath(text string) bool { return plan.IsFolder(text) }
 
-// knobPaths are the rules of the knobs that may be paths, by name.
-var knobPaths = map[string]names{"mix": mixPath, "config": configPath}
+// knobPaths are the rules of the knobs that may be paths, by name. A server that
+// Relay would send to is one too: who is elsewhere makes this host send nowhere.
+var knobPaths = map[string]names{"mix": mixPath, "config": configPath, "statsd": statsdServer}
+
+// statsdServer is for --statsd, which is on, off, or a server.
+func statsdServer(text string) bool { return text != plan.StatsdOn && text != plan.StatsdOff }
 
 // settingPath is for -E KEY=VALUE. Relay puts in the place of ${VAR} and
 // ${file:PATH} what its environment and its host's files have.
@@ -119,7 +123,7 @@ func (s *Session) mayName(what, path string) error {
 	if !s.client.Remote || s.bench.config.AllowPaths {
 		return nil
 	}
-	return &told{error: fmt.Errorf("%s %q is refused: it names a file of this host, or what is kept here, and this client is a remote one", what, path),
+	return &told{error: fmt.Errorf("%s %q is refused: it names a file of this host, what is kept here, or a server, and this client is a remote one", what, path),
 		hint: "on the host itself, relaybench -connect may name them; relaybench -allow-paths lets all clients do so", code: Usage}
 }
 

@@ -69,7 +69,7 @@ func TestRemoteClientNamesNoPath(t *testing.T) {
 			}
 		})
 	}
-	equal(t, "declared", declared, []string{"test --mix", "test --config", "test -E", "test --perf", "ab A", "ab B", "search --mix", "search --config", "search -E", "cost --config", "cost -E", "relay use WHAT", "relay switch --build-command", "relay config NAME|FILE", "show --to", "export --to", "import FILE", "db backup FILE", "dump FOLDER", "dump --mix"})
+	equal(t, "declared", declared, []string{"test --mix", "test --statsd", "test --config", "test -E", "test --perf", "ab A", "ab B", "search --mix", "search --statsd", "search --config", "search -E", "cost --statsd", "cost --config", "cost -E", "relay use WHAT", "relay switch --build-command", "relay config NAME|FILE", "show --to", "export --to", "import FILE", "db backup FILE", "dump FOLDER", "dump --mix"})
 	b.config.AllowPaths = true
 	if err := remote.gate(&dumpCommand, dumpCommand.flags(remote), []string{aPath}); err != nil {
 		t.Errorf("with -allow-paths: %v", err)
@@ -92,7 +92,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 	for _, line := range []string{
 		"db backup x.db", "db backup -- x.db", "import x.db", "import x.db --skip-bad", "export --to x", "export mix=errors --to=x --format csv", "dump x", "dump x --mix errors -n 1", "dump . -n 1",
 		"relay config x.yml", "ab config=x.yml config=tuned test 10s", "relay use ./relay", "relay use ~/relay", "relay use relay", "relay use ''",
-		"test 1s --config x.yml", "test --config=x.yml 1s", "test 1s -config x.yml --config default", "explain test 1s --config x.yml",
+		"test 1s --statsd 192.0.2.1:8125", "ab statsd=off statsd=192.0.2.1:8125 test 10s", "ab mix=errors mix=./x test 10s", "test 1s --config x.yml", "test --config=x.yml 1s", "test 1s -config x.yml --config default", "explain test 1s --config x.yml",
 		"explain 'status; test 1s --config x.yml'",
 		"test 1s -E spool.envelopes.path=x", "test 1s -Espool.envelopes.path=x", "test 1s -E=spool.envelopes.path=x", "test 1s --E spool.envelopes.path=x",
 		"test 1s -E a.b=1 -E processing.geoip_path=x -E a.c=1", "explain test 1s -E 'relay.host=${HOME}'", "test 1s -E 'relay.host=${file:/etc/passwd}'",

@@ -117,8 +117,8 @@ func sidePath(text string) bool {
 	switch {
 	case !ok: // what is not clearly a path may be a branch
 		return relayPath(text) && (text == "" || text != wholeTree && strings.ContainsAny(text[:1], "/.~"))
-	case name == "config":
-		return configPath(value)
+	case knobPaths[name] != nil:
+		return knobPaths[name](value)
 	case plan.Find(name) == nil:
 		return settingPath(text)
 	}
