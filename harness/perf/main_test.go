@@ -48,6 +48,9 @@ func fakePerf(manner string, args []string) int {
 			fmt.Fprintln(os.Stderr, "  Error: unknown option `control'\n\n Usage: perf record")
 			return 129
 		}
+		if manner == "mute" || manner == "mute once" && os.Remove(os.Getenv(fakeVar+"_ONCE")) == nil {
+			return 255
+		}
 		if manner == "denied" {
 			fmt.Fprintln(os.Stderr, "Error:\nAccess to performance monitoring and observability operations is limited.")
 			return 255

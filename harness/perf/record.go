@@ -50,14 +50,33 @@ type Recording struct {
 // Start attaches to a process. Nothing is recorded before [Recording.Begin]. Nothing
 // is left behind when it returns an error. ctx bounds the start alone.
 func Start(ctx context.Context, m Means, freq, pid int) (*Recording, error) {
+	for left := attaches; ; left-- {
+		r, err := attach(ctx, m, freq, pid)
+		if err == nil {
+			return r, nil
+		}
+		if !errors.Is(err, errMute) || left == 1 || ctx.Err() != nil {
+			return nil, fmt.Errorf("perf record: %w", err)
+		}
+	}
+}
+
+// attaches is how often attaching is tried: where a thread of the process ends
+// between perf's list of threads and its turn, perf 6.1 ends without a word.
+const attaches = 5
+
+// errMute is in the error of a perf that ended without a word.
+var errMute = errors.New("it said nothing")
+
+func attach(ctx context.Context, m Means, freq, pid int) (*Recording, error) {
 	r := &Recording{means: m, freq: freq, done: make(chan struct{})}
 	if err := r.start(pid); err != nil {
-		return nil, fmt.Errorf("perf record: %w", err)
+		return nil, err
 	}
 	// An order that changes nothing is answered once perf has attached.
 	if err := r.order(ctx, "disable", attachIn); err != nil {
 		r.Close()
-		return nil, fmt.Errorf("perf record: %w", err)
+		return nil, err
 	}
 	return r, nil
 }
@@ -168,6 +187,9 @@ func (r *Recording) ended() error {
 	text := r.said.String()
 	if strings.Contains(text, "unknown option `control'") {
 		return errors.New("this perf is older than 5.10, whose option --control is needed")
+	}
+	if strings.TrimSpace(text) == "" {
+		return fmt.Errorf("%s: %w", why, errMute)
 	}
 	return fmt.Errorf("%s: %s", why, firstLine(text))
 }

@@ -3,6 +3,7 @@ package perf
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,6 +59,7 @@ func TestRecordFails(t *testing.T) {
 	for _, tt := range []struct{ manner, start, begin, failed string }{
 		{"old", "older than 5.10", "", ""},
 		{"denied", "Error:", "", ""},
+		{"mute", "exit status 255: it said nothing", "", ""},
 		{"dies", "", "Segmentation fault", "Segmentation fault"},
 		{"damaged", "", "", "perf script: exit status 1: incompatible file format"},
 	} {
@@ -83,6 +85,24 @@ func TestRecordFails(t *testing.T) {
 				t.Errorf("got %+v, want %q", p, tt.failed)
 			}
 		})
+	}
+}
+
+// A perf that ended because a thread did is started again.
+func TestRecordAgain(t *testing.T) {
+	m, _ := faked(t, "mute once")
+	once := filepath.Join(t.TempDir(), "once")
+	if err := os.WriteFile(once, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(fakeVar+"_ONCE", once)
+	r, err := Start(context.Background(), m, 99, os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	if _, err := os.Stat(once); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("perf did not fail once: %v", err)
 	}
 }
 
