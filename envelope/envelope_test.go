@@ -240,7 +240,7 @@ func FuzzHeader(f *testing.F) {
 		s := scanner{line: line}
 		err := s.object("header", func([]byte, int) {})
 		trimmed := len(line) > 0 && line[0] == '{' && line[len(line)-1] == '}'
-		want := trimmed && json.Valid(line) && utf8.Valid(line) && bytes.IndexByte(line, '\n') < 0
+		want := trimmed && json.Valid(line) && utf8.Valid(line)
 		if got := err == nil; got != want && (err == nil || s.err.What != "header nests too deep") {
 			t.Fatalf("%q: %v, encoding/json says %t", line, err, want)
 		}
