@@ -160,6 +160,12 @@ func (c *benchConfig) flags() string {
 		return ""
 	}
 	by := varied[0]
+	if i := slices.IndexFunc(varied, func(name string) bool {
+		v, ok := store.FindVariable(name)
+		return ok && v.Role == store.Condition
+	}); i >= 0 {
+		by = varied[i]
+	}
 	for _, first := range []string{"relay-branch", "relay-revision", "relay-version", "relay-sha256"} {
 		if c.varied[first] {
 			by = first

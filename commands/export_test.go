@@ -212,3 +212,22 @@ func TestExportOfWhatCannotBeRead(t *testing.T) {
 		t.Errorf("%d lines", n)
 	}
 }
+
+// What is compared by is what was set, not what follows from it.
+func TestBenchstatFlags(t *testing.T) {
+	for _, test := range []struct{ varied, want string }{
+		{"", ""},
+		{"rate", "-col rate"},
+		{"config-hash http.encoding", "-col http.encoding -ignore config-hash"},
+		{"relay-sha256 relay-branch", "-col relay-branch -ignore relay-sha256"},
+		{"config-hash", "-col config-hash"},
+	} {
+		c := benchConfig{varied: map[string]bool{}}
+		for _, name := range strings.Fields(test.varied) {
+			c.varied[name] = true
+		}
+		if got := c.flags(); got != test.want {
+			t.Errorf("%q: %q, want %q", test.varied, got, test.want)
+		}
+	}
+}
