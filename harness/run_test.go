@@ -222,14 +222,14 @@ func TestRealUpstreamFaults(t *testing.T)    { testUpstreamFaults(t, realRelay(t
 func testUpstreamFaults(t *testing.T, p relay.Program) {
 	t.Run("503", func(t *testing.T) {
 		t.Parallel()
-		_, l := ran(t, p, Options{fault: upstream.Share(0.3, upstream.Treatment{Status: 503})})
+		_, l := ran(t, p, Options{fault: upstream.Share(0.3, upstream.Treatment{Status: 503})}, "drain=15s") // it may be turned away several times in a row
 		if s := l.Total.Sends; s.Arrived != s.Sent || l.Total.Repeats == 0 || l.Total.Items.Unaccounted != 0 {
 			t.Errorf("%+v, want all arrived, some again", l.Total)
 		}
 	})
 	t.Run("dropped", func(t *testing.T) {
 		t.Parallel()
-		_, l := ran(t, p, Options{fault: upstream.Share(0.3, upstream.Treatment{Drop: true})})
+		_, l := ran(t, p, Options{fault: upstream.Share(0.3, upstream.Treatment{Drop: true})}, "drain=15s")
 		if s := l.Total.Sends; s.Arrived != s.Sent || l.Total.Repeats == 0 || l.Total.Items.Unaccounted != 0 {
 			t.Errorf("%+v, want all arrived, some again", l.Total)
 		}
