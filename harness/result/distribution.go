@@ -7,28 +7,19 @@ import (
 	"math"
 
 	"github.com/DataDog/sketches-go/ddsketch"
-	"github.com/DataDog/sketches-go/ddsketch/store"
 )
 
 // Distribution is a mergeable distribution of any finite numbers, each of which
 // may stand for several: quantiles within [Accuracy], with count, sum, minimum
 // and maximum beside them. It is not safe for concurrent use.
 type Distribution struct {
-	dd       *ddsketch.DDSketch
-	values   uint64
-	count    float64
-	sum      float64
-	min, max float64
+	binned
+	values uint64
+	count  float64
 }
 
 // NewDistribution is an empty distribution.
-func NewDistribution() *Distribution {
-	if sketchMappingErr != nil {
-		panic(sketchMappingErr) // Accuracy is a constant: a programming error
-	}
-	return &Distribution{dd: ddsketch.NewDDSketch(sketchMapping,
-		store.NewCollapsingLowestDenseStore(sketchBins), store.NewCollapsingLowestDenseStore(sketchBins))}
-}
+func NewDistribution() *Distribution { return &Distribution{binned: newBinned()} }
 
 // What a distribution takes: sums of it never overflow.
 const (
@@ -46,12 +37,7 @@ func (d *Distribution) Add(v, standsFor float64) {
 	if !(standsFor >= 1 && standsFor <= MaxStandsFor) || !(math.Abs(v) <= MaxValue) || d.dd.AddWithCount(v, standsFor) != nil {
 		return
 	}
-	if d.values == 0 || v < d.min {
-		d.min = v
-	}
-	if d.values == 0 || v > d.max {
-		d.max = v
-	}
+	d.bound(v, v, d.values == 0)
 	d.values++
 	d.count += standsFor
 	d.sum += v * standsFor
@@ -62,18 +48,11 @@ func (d *Distribution) Merge(o *Distribution) error {
 	if o == nil || o.values == 0 {
 		return nil
 	}
-	if err := d.dd.MergeWith(o.dd); err != nil {
+	if err := d.merge(&o.binned, d.values == 0); err != nil {
 		return fmt.Errorf("merge distribution: %w", err)
-	}
-	if d.values == 0 || o.min < d.min {
-		d.min = o.min
-	}
-	if d.values == 0 || o.max > d.max {
-		d.max = o.max
 	}
 	d.values += o.values
 	d.count += o.count
-	d.sum += o.sum
 	return nil
 }
 
@@ -104,20 +83,10 @@ func (d *Distribution) Sum() float64 {
 // Quantile is the q-quantile of all that the values stand for, clamped to the
 // least and greatest value (q = 0 and 1 are those); ok is false where there are none.
 func (d *Distribution) Quantile(q float64) (v float64, ok bool) {
-	if d.Values() == 0 || math.IsNaN(q) {
+	if d.Values() == 0 {
 		return 0, false
 	}
-	if q <= 0 {
-		return d.min, true
-	}
-	if q >= 1 {
-		return d.max, true
-	}
-	v, err := d.dd.GetValueAtQuantile(q)
-	if err != nil {
-		return 0, false
-	}
-	return min(max(v, d.min), d.max), true
+	return d.quantile(q)
 }
 
 // Mean is the mean of all that the values stand for.
@@ -147,29 +116,18 @@ func (d *Distribution) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (d *Distribution) UnmarshalJSON(b []byte) (err error) {
-	defer func() {
-		// The library indexes into what it decodes without checking it.
-		if r := recover(); r != nil {
-			err = fmt.Errorf("decode distribution: %v", r)
-		}
-	}()
+func (d *Distribution) UnmarshalJSON(b []byte) error {
 	var j distributionJSON
-	if err := json.Unmarshal(b, &j); err != nil {
+	read, err := readBinned(b, &j)
+	if err != nil {
 		return fmt.Errorf("decode distribution: %w", err)
 	}
-	read := NewDistribution()
-	if err := read.dd.DecodeAndMergeWith(j.Bins); err != nil {
-		return fmt.Errorf("decode distribution: %w", err)
-	}
-	if err := j.check(read.dd); err != nil {
-		return fmt.Errorf("decode distribution: %w", err)
-	}
-	read.dd.IndexMapping = sketchMapping
-	read.values, read.count, read.sum, read.min, read.max = j.Values, j.Count, j.Sum, j.Min, j.Max
-	*d = *read
+	read.sum, read.min, read.max = j.Sum, j.Min, j.Max
+	*d = Distribution{binned: read, values: j.Values, count: j.Count}
 	return nil
 }
+
+func (j *distributionJSON) bins() []byte { return j.Bins }
 
 // check says whether bins can be those of what stands beside them.
 func (j *distributionJSON) check(bins *ddsketch.DDSketch) error {

@@ -7,37 +7,18 @@ import (
 	"math"
 
 	"github.com/DataDog/sketches-go/ddsketch"
-	"github.com/DataDog/sketches-go/ddsketch/mapping"
-	"github.com/DataDog/sketches-go/ddsketch/store"
 )
-
-// Accuracy is the relative error of a sketch's quantiles.
-const Accuracy = 0.01
-
-// sketchBins bounds a sketch's memory; the lowest bins collapse first. At this
-// accuracy it spans more than 1 ns to a day without collapsing.
-const sketchBins = 2048
-
-var sketchMapping, sketchMappingErr = mapping.NewCubicallyInterpolatedMapping(Accuracy)
 
 // Sketch is a mergeable distribution of durations in nanoseconds: quantiles
 // within [Accuracy], with exact count, sum, minimum and maximum beside them.
 // It is not safe for concurrent use.
 type Sketch struct {
-	dd       *ddsketch.DDSketch
-	count    uint64
-	sum      float64
-	min, max float64
+	binned
+	count uint64
 }
 
 // NewSketch is an empty sketch.
-func NewSketch() *Sketch {
-	if sketchMappingErr != nil {
-		panic(sketchMappingErr) // Accuracy is a constant: a programming error
-	}
-	return &Sketch{dd: ddsketch.NewDDSketch(sketchMapping,
-		store.NewCollapsingLowestDenseStore(sketchBins), store.NewCollapsingLowestDenseStore(sketchBins))}
-}
+func NewSketch() *Sketch { return &Sketch{binned: newBinned()} }
 
 // Reserve makes room in an empty sketch, so that adding values from low to high allocates nothing.
 func (s *Sketch) Reserve(low, high int64) {
@@ -47,7 +28,7 @@ func (s *Sketch) Reserve(low, high int64) {
 	s.Add(low)
 	s.Add(high)
 	s.dd.Clear() // keeps its memory
-	*s = Sketch{dd: s.dd}
+	*s = Sketch{binned: binned{dd: s.dd}}
 }
 
 // Add adds a value in nanoseconds; a negative one counts as 0.
@@ -56,12 +37,7 @@ func (s *Sketch) Add(ns int64) {
 	if s.dd.Add(v) != nil {
 		return // out of the mapping's range: over 10^300
 	}
-	if s.count == 0 || v < s.min {
-		s.min = v
-	}
-	if s.count == 0 || v > s.max {
-		s.max = v
-	}
+	s.bound(v, v, s.count == 0)
 	s.count++
 	s.sum += v
 }
@@ -71,17 +47,10 @@ func (s *Sketch) Merge(o *Sketch) error {
 	if o == nil || o.count == 0 {
 		return nil
 	}
-	if err := s.dd.MergeWith(o.dd); err != nil {
+	if err := s.merge(&o.binned, s.count == 0); err != nil {
 		return fmt.Errorf("merge sketch: %w", err)
 	}
-	if s.count == 0 || o.min < s.min {
-		s.min = o.min
-	}
-	if s.count == 0 || o.max > s.max {
-		s.max = o.max
-	}
 	s.count += o.count
-	s.sum += o.sum
 	return nil
 }
 
@@ -96,20 +65,10 @@ func (s *Sketch) Count() uint64 {
 // Quantile is the q-quantile in nanoseconds, clamped to the exact minimum and
 // maximum (q = 0 and 1 are those); ok is false for an empty or nil sketch.
 func (s *Sketch) Quantile(q float64) (ns float64, ok bool) {
-	if s.Count() == 0 || math.IsNaN(q) {
+	if s.Count() == 0 {
 		return 0, false
 	}
-	if q <= 0 {
-		return s.min, true
-	}
-	if q >= 1 {
-		return s.max, true
-	}
-	v, err := s.dd.GetValueAtQuantile(q)
-	if err != nil {
-		return 0, false
-	}
-	return min(max(v, s.min), s.max), true
+	return s.quantile(q)
 }
 
 // Mean is the exact mean in nanoseconds.
@@ -138,29 +97,18 @@ func (s *Sketch) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (s *Sketch) UnmarshalJSON(b []byte) (err error) {
-	defer func() {
-		// The library indexes into what it decodes without checking it.
-		if r := recover(); r != nil {
-			err = fmt.Errorf("decode sketch: %v", r)
-		}
-	}()
+func (s *Sketch) UnmarshalJSON(b []byte) error {
 	var j sketchJSON
-	if err := json.Unmarshal(b, &j); err != nil {
+	read, err := readBinned(b, &j)
+	if err != nil {
 		return fmt.Errorf("decode sketch: %w", err)
 	}
-	read := NewSketch()
-	if err := read.dd.DecodeAndMergeWith(j.Bins); err != nil {
-		return fmt.Errorf("decode sketch: %w", err)
-	}
-	if err := j.check(read.dd); err != nil {
-		return fmt.Errorf("decode sketch: %w", err)
-	}
-	read.dd.IndexMapping = sketchMapping
-	read.count, read.sum, read.min, read.max = j.Count, j.Sum, j.Min, j.Max
-	*s = *read
+	read.sum, read.min, read.max = j.Sum, j.Min, j.Max
+	*s = Sketch{binned: read, count: j.Count}
 	return nil
 }
+
+func (j *sketchJSON) bins() []byte { return j.Bins }
 
 // check says whether bins can be those of what stands beside them.
 func (j *sketchJSON) check(bins *ddsketch.DDSketch) error {
