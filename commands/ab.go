@@ -40,27 +40,11 @@ The same binary twice is an A/A: what comes out of it is what this machine takes
 	table: true,
 	line:  true,
 	inner: "test",
-	queue: func(s *Session, fs *pflag.FlagSet) prepare {
-		asked := bindAB(fs)
-		return func(ctx context.Context, args []string) (task, error) {
-			q, err := asked(ctx, s, args)
-			if err != nil {
-				return task{}, err
-			}
-			about, _, err := s.aboutAB(q)
-			return task{about: about, do: func(ctx context.Context, s *Session) (Code, error) { return s.ab(ctx, q) }}, err
-		}
-	},
-	explain: func(s *Session, fs *pflag.FlagSet) work {
-		asked := bindAB(fs)
-		return func(ctx context.Context, args []string) (Code, error) {
-			q, err := asked(ctx, s, args)
-			if err != nil {
-				return Fine, err
-			}
-			return Fine, s.explainAB(ctx, q)
-		}
-	},
+	queue: inTurn(bindAB, func(s *Session, q *duel) (time.Duration, error) {
+		about, _, err := s.aboutAB(q)
+		return about, err
+	}, (*Session).ab),
+	explain: foretold(bindAB, (*Session).explainAB),
 }
 
 const (

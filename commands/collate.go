@@ -68,10 +68,7 @@ func (a *collateFlags) collation(args []string) (q store.Collation, err error) {
 	if _, err := store.FindNamed(q.Variable); err != nil {
 		return q, usageError(err, "help variables lists them")
 	}
-	if q.Filters, err = parseFilters(args[1:]); err != nil {
-		return q, err
-	}
-	if q.Limit, err = parseNewest(a.newest); err != nil {
+	if q.Filters, q.Limit, err = parseSelection(args[1:], a.newest); err != nil {
 		return q, err
 	}
 	if q.Metrics, err = store.ParseMetrics(a.metrics); err != nil {

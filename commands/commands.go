@@ -8,6 +8,7 @@ package commands
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -18,6 +19,39 @@ type work func(ctx context.Context, args []string) (Code, error)
 
 // prepare checks what was typed for a queued command, when it is queued, and says what it is to do in its turn.
 type prepare func(ctx context.Context, args []string) (task, error)
+
+// asked binds flags, and gives what reads what was typed for them.
+type asked[Q any] func(fs *pflag.FlagSet) func(ctx context.Context, s *Session, args []string) (Q, error)
+
+// inTurn is how a command is queued that asks for a Q: about how long that
+// takes, and what is done when it is its turn.
+func inTurn[Q any](bind asked[Q], about func(*Session, Q) (time.Duration, error), do func(*Session, context.Context, Q) (Code, error)) func(*Session, *pflag.FlagSet) prepare {
+	return func(s *Session, fs *pflag.FlagSet) prepare {
+		read := bind(fs)
+		return func(ctx context.Context, args []string) (task, error) {
+			q, err := read(ctx, s, args)
+			if err != nil {
+				return task{}, err
+			}
+			took, err := about(s, q)
+			return task{about: took, do: func(ctx context.Context, s *Session) (Code, error) { return do(s, ctx, q) }}, err
+		}
+	}
+}
+
+// foretold is how such a command says what it would do instead.
+func foretold[Q any](bind asked[Q], say func(*Session, context.Context, Q) error) func(*Session, *pflag.FlagSet) work {
+	return func(s *Session, fs *pflag.FlagSet) work {
+		read := bind(fs)
+		return func(ctx context.Context, args []string) (Code, error) {
+			q, err := read(ctx, s, args)
+			if err != nil {
+				return Fine, err
+			}
+			return Fine, say(s, ctx, q)
+		}
+	}
+}
 
 // arg is a positional argument of a command.
 type arg struct {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -24,27 +25,8 @@ run is a saved report. The exit code is 5 where a kind is without a fit value.`,
 	examples: []string{"cost", "cost 20s --rate 100 --repeat 5", "cost -E http.encoding=gzip --csv"},
 	store:    true,
 	table:    true,
-	queue: func(s *Session, fs *pflag.FlagSet) prepare {
-		asked := bindCost(fs)
-		return func(_ context.Context, args []string) (task, error) {
-			q, err := asked(s, args)
-			if err != nil {
-				return task{}, err
-			}
-			about, err := s.about(&q.request)
-			return task{about: about, do: func(ctx context.Context, s *Session) (Code, error) { return s.cost(ctx, q) }}, err
-		}
-	},
-	explain: func(s *Session, fs *pflag.FlagSet) work {
-		asked := bindCost(fs)
-		return func(ctx context.Context, args []string) (Code, error) {
-			q, err := asked(s, args)
-			if err != nil {
-				return Fine, err
-			}
-			return s.explain(ctx, &q.request)
-		}
-	},
+	queue:    inTurn(bindCost, func(s *Session, q *costing) (time.Duration, error) { return s.about(&q.request) }, (*Session).cost),
+	explain:  foretold(bindCost, func(s *Session, ctx context.Context, q *costing) error { return s.explain(ctx, &q.request) }),
 }
 
 // What cost does where nothing else is typed.
@@ -62,12 +44,12 @@ type costing struct {
 
 // bindCost binds the flags of cost, and gives what reads what was typed for
 // them: a test of each kind.
-func bindCost(fs *pflag.FlagSet) func(s *Session, args []string) (*costing, error) {
+func bindCost(fs *pflag.FlagSet) func(ctx context.Context, s *Session, args []string) (*costing, error) {
 	repeat := fs.Int("repeat", costRounds, "runs of each kind, `N`: once through all of them, forth and back")
 	marked := fs.Bool("marked", false, "with values that marks make unfit")
 	typed := planFlags(fs, "mix")
 	fs.Lookup("rate").DefValue = costRate
-	return func(s *Session, args []string) (*costing, error) {
+	return func(_ context.Context, s *Session, args []string) (*costing, error) {
 		duration := costDuration
 		if len(args) > 0 {
 			duration = args[0]

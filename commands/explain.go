@@ -105,58 +105,58 @@ func (s *Session) explainCommand(ctx context.Context, c *command, rest []string)
 }
 
 // explain says which runs would be made, in which order, and how long they take.
-func (s *Session) explain(ctx context.Context, q *request) (Code, error) {
+func (s *Session) explain(ctx context.Context, q *request) error {
 	ref, err := s.inUse()
 	if err != nil {
-		return Fine, err
+		return err
 	}
 	db, err := s.indexed()
 	if err != nil {
-		return Fine, err
+		return err
 	}
 	if q.resumed || configured(q.cells) {
 		program, err := s.bench.findRelay(ctx, ref)
 		if err != nil {
-			return Fine, err
+			return err
 		}
 		if err := checkConfigs(ctx, program, q.cells); err != nil {
-			return Fine, err
+			return err
 		}
 		if q.resumed {
 			if err := q.resume(db, s.provenance(ctx, program)); err != nil {
-				return Fine, err
+				return err
 			}
 		}
 	}
 	beside, err := overhead(db, ref.form())
 	if err != nil {
-		return Fine, err
+		return err
 	}
 	warm, err := warmUps(ctx, q.cells)
 	if err != nil {
-		return Fine, err
+		return err
 	}
 	if s.format != Text {
-		return Fine, s.print(q.table(beside, warm, recordNames(q.cells), 0))
+		return s.print(q.table(beside, warm, recordNames(q.cells), 0))
 	}
 	if err := s.printf("%s", s.foretell(q, ref, beside, warm)); err != nil {
-		return Fine, err
+		return err
 	}
 	differ, alike := apart(q.cells)
 	if q.many() && len(q.turns) > 0 {
 		if err := s.print(q.table(beside, warm, differ, explainedRuns)); err != nil {
-			return Fine, err
+			return err
 		}
 		if more := len(q.turns) - explainedRuns; more > 0 {
 			if err := s.printf("and %s more: --csv lists them\n", count(more)); err != nil {
-				return Fine, err
+				return err
 			}
 		}
 		if err := s.printf("\n"); err != nil {
-			return Fine, err
+			return err
 		}
 	}
-	return Fine, s.print(knobsTable(q.cells[0], alike))
+	return s.print(knobsTable(q.cells[0], alike))
 }
 
 // knobsTable is a row for each of some names in the record of a plan.

@@ -42,11 +42,7 @@ Without --to it is printed. A file that is there is not replaced.`,
 		pathFlag(fs, "to", anyPath)
 		offer(fs, "format", fixedValues(exportFormats...))
 		return func(ctx context.Context, args []string) (Code, error) {
-			filters, err := parseFilters(args)
-			if err != nil {
-				return Fine, err
-			}
-			limit, err := parseNewest(*newest)
+			filters, limit, err := parseSelection(args, *newest)
 			if err != nil {
 				return Fine, err
 			}

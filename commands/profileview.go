@@ -111,6 +111,12 @@ func (s *Session) showProfile(db *store.DB, r *store.Report, v profileView) erro
 	if v.focus != "" {
 		lines = append(lines, fmt.Sprintf("%s of samples have a function in their stack that matches %q: below are these alone", percent(top.Kept/top.Total), v.focus))
 	}
+	return s.printFunctions(lines, t, len(top.Rows), v.most)
+}
+
+// printFunctions prints what is to be known of some functions, those that are
+// listed of all, and how many are not.
+func (s *Session) printFunctions(lines []string, t *table.Table, all, most int) error {
 	for _, l := range lines {
 		if err := s.printf("%s\n", s.wrap(table.Clean(l))); err != nil {
 			return err
@@ -122,7 +128,7 @@ func (s *Session) showProfile(db *store.DB, r *store.Report, v profileView) erro
 	if err := s.print(t); err != nil {
 		return err
 	}
-	return s.moreFunctions(len(top.Rows), v.most)
+	return s.moreFunctions(all, most)
 }
 
 // moreFunctions says how many were not listed.
@@ -295,16 +301,5 @@ func (s *Session) showGrowth(base, r *store.Report, v profileView) error {
 	if store.GroupKey(store.VariablesOf(base), store.BuildVariables()...) != store.GroupKey(store.VariablesOf(r), store.BuildVariables()...) {
 		lines = append(lines, fmt.Sprintf("the two differ in more than the relay's build: diff %s %s says in what", base.ID, r.ID))
 	}
-	for _, l := range lines {
-		if err := s.printf("%s\n", s.wrap(table.Clean(l))); err != nil {
-			return err
-		}
-	}
-	if err := s.printf("\n"); err != nil {
-		return err
-	}
-	if err := s.print(t); err != nil {
-		return err
-	}
-	return s.moreFunctions(len(grown.Rows), v.most)
+	return s.printFunctions(lines, t, len(grown.Rows), v.most)
 }

@@ -35,11 +35,7 @@ where the shell would take < and > for itself. All of several must hold. help fi
 	setup: func(s *Session, fs *pflag.FlagSet) work {
 		newest := fs.StringP("number", "n", defaultNewest, "at most so many of the newest, `N`, or those of the last DURATION; all: no limit")
 		return func(_ context.Context, args []string) (Code, error) {
-			filters, err := parseFilters(args)
-			if err != nil {
-				return Fine, err
-			}
-			limit, err := parseNewest(*newest)
+			filters, limit, err := parseSelection(args, *newest)
 			if err != nil {
 				return Fine, err
 			}
@@ -60,6 +56,16 @@ where the shell would take < and > for itself. All of several must hold. help fi
 			return Fine, s.printEntries(db, entries, cut)
 		}
 	},
+}
+
+// parseSelection reads which reports are asked for: filters, and what was typed for -n.
+func parseSelection(words []string, newest string) ([]store.Filter, store.Newest, error) {
+	filters, err := parseFilters(words)
+	if err != nil {
+		return nil, store.Newest{}, err
+	}
+	limit, err := parseNewest(newest)
+	return filters, limit, err
 }
 
 // parseFilters reads filters as they were typed.

@@ -31,27 +31,8 @@ bracket was found in %d steps.`, marginText(bracketWidth), mostSteps),
 	examples: []string{"search", "search 10s --from 200 --mix errors", "search 20s --repeat 3 -E http.encoding=gzip"},
 	store:    true,
 	table:    true,
-	queue: func(s *Session, fs *pflag.FlagSet) prepare {
-		asked := searched(fs)
-		return func(_ context.Context, args []string) (task, error) {
-			q, err := asked(s, args)
-			if err != nil {
-				return task{}, err
-			}
-			about, err := s.aboutSearch(q)
-			return task{about: about, do: func(ctx context.Context, s *Session) (Code, error) { return s.search(ctx, q) }}, err
-		}
-	},
-	explain: func(s *Session, fs *pflag.FlagSet) work {
-		asked := searched(fs)
-		return func(ctx context.Context, args []string) (Code, error) {
-			q, err := asked(s, args)
-			if err != nil {
-				return Fine, err
-			}
-			return Fine, s.explainSearch(ctx, q)
-		}
-	},
+	queue:    inTurn(searched, (*Session).aboutSearch, (*Session).search),
+	explain:  foretold(searched, (*Session).explainSearch),
 }
 
 // searching is what a line asks of search.
@@ -70,13 +51,13 @@ const (
 )
 
 // searched binds the flags of search, and gives what reads what was typed for them.
-func searched(fs *pflag.FlagSet) func(s *Session, args []string) (*searching, error) {
+func searched(fs *pflag.FlagSet) func(ctx context.Context, s *Session, args []string) (*searching, error) {
 	from := fs.String("from", defaultFrom, "the rate of the first step, `R` sends/s")
 	to := fs.String("to", "", "the highest rate that is tried, `R` sends/s")
 	repeat := fs.Int("repeat", 1, "search `N` times, and say how far apart the results lie")
 	typed := planFlags(fs, searchedFlags)
 	fs.Var(refused("it is what a search looks for: --from and --to bound it"), searchedFlags, "not to be given, as it is what is searched: --from and --to bound it")
-	return func(s *Session, args []string) (*searching, error) {
+	return func(_ context.Context, s *Session, args []string) (*searching, error) {
 		duration := leastSearch.String()
 		if len(args) > 0 {
 			duration = args[0]

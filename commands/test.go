@@ -27,29 +27,10 @@ metrics unfit for comparison (help marks), 4 where a run failed, and 1 or 2 by -
 	args: []arg{{name: "DURATION", help: "how long the load lasts, such as 10s, 1m30s or 500ms"}},
 	examples: []string{"test 10s --rate 200", "test 30s --rate 200,500 --mix errors=3,logs=1 --repeat 3", "test 20s --rate max --connections 64 -E http.encoding=gzip", "test 10s --mix ./envelopes --encoding zstd",
 		"test 10s --fail-if 'through-p99>50ms' --fail-if 'unaccounted>0'"},
-	store: true,
-	table: true,
-	queue: func(s *Session, fs *pflag.FlagSet) prepare {
-		asked := requested(fs)
-		return func(ctx context.Context, args []string) (task, error) {
-			q, err := asked(ctx, s, args)
-			if err != nil {
-				return task{}, err
-			}
-			about, err := s.about(q)
-			return task{about: about, do: func(ctx context.Context, s *Session) (Code, error) { return s.test(ctx, q) }}, err
-		}
-	},
-	explain: func(s *Session, fs *pflag.FlagSet) work {
-		asked := requested(fs)
-		return func(ctx context.Context, args []string) (Code, error) {
-			q, err := asked(ctx, s, args)
-			if err != nil {
-				return Fine, err
-			}
-			return s.explain(ctx, q)
-		}
-	},
+	store:   true,
+	table:   true,
+	queue:   inTurn(requested, (*Session).about, (*Session).test),
+	explain: foretold(requested, (*Session).explain),
 }
 
 // request is what a line asks of test.

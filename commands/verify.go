@@ -81,10 +81,7 @@ func verified(fs *pflag.FlagSet) func(args []string) (*verifying, error) {
 	return func(args []string) (*verifying, error) {
 		q := &verifying{like: *like, newest: *newest, rerun: *rerun, force: *force}
 		var err error
-		if q.filters, err = parseFilters(args); err != nil {
-			return nil, err
-		}
-		if q.limit, err = parseNewest(*newest); err != nil {
+		if q.filters, q.limit, err = parseSelection(args, *newest); err != nil {
 			return nil, err
 		}
 		if q.margin, err = parseMargin(*margin); err != nil {
