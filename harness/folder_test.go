@@ -22,17 +22,7 @@ func testFolder(t *testing.T, p relay.Program) {
 	}
 	for _, knobs := range [][]string{{"encoding=identity"}, {"encoding=zstd", "connections=2x4", "duration=2s", "rate=50"}, {"encoding=gzip"}} {
 		t.Run(strings.Join(knobs, " "), func(t *testing.T) {
-			plan := planned(t, append([]string{"mix=" + path, "duration=500ms", "pool=1"}, knobs...)...)
-			if plan.Folder, err = envelope.ReadFolder(os.DirFS(path), path); err != nil {
-				t.Fatal(err)
-			}
-			r, err := Run(t.Context(), plan, p, Options{limits: quick()})
-			if err != nil {
-				t.Fatalf("%v\n%s", err, lastLog(r))
-			}
-			l := result.LedgerOf(r)
-			checkLedger(t, r, l)
-			closed(t, r, l, 100)
+			r, l := ranFolder(t, p, path, knobs...)
 			if r.Pool.Files != 13 || r.Pool.Envelopes != 13 || r.Pool.AgentsSent == 0 || len(l.Kinds) != 5 {
 				t.Errorf("%+v, %d kinds", r.Pool, len(l.Kinds))
 			}
@@ -44,16 +34,11 @@ func testFolder(t *testing.T, p relay.Program) {
 	}
 }
 
-// TestStandInFolderKinds wants kinds that are in no table of ours to be accounted for too.
-func TestStandInFolderKinds(t *testing.T) { testFolderKinds(t, standIn(t)) }
-func TestRealFolderKinds(t *testing.T)    { testFolderKinds(t, realRelay(t)) }
-
-func testFolderKinds(t *testing.T, p relay.Program) {
-	path, err := filepath.Abs("testdata/own")
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan := planned(t, "mix="+path, "duration=500ms", "pool=1")
+// ranFolder runs a plan of a folder, 100 sends, and wants a closed ledger.
+func ranFolder(t *testing.T, p relay.Program, path string, knobs ...string) (*result.Result, result.Ledger) {
+	t.Helper()
+	plan := planned(t, append([]string{"mix=" + path, "duration=500ms", "pool=1"}, knobs...)...)
+	var err error
 	if plan.Folder, err = envelope.ReadFolder(os.DirFS(path), path); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +49,19 @@ func testFolderKinds(t *testing.T, p relay.Program) {
 	l := result.LedgerOf(r)
 	checkLedger(t, r, l)
 	closed(t, r, l, 100)
+	return r, l
+}
+
+// TestStandInFolderKinds wants kinds that are in no table of ours to be accounted for too.
+func TestStandInFolderKinds(t *testing.T) { testFolderKinds(t, standIn(t)) }
+func TestRealFolderKinds(t *testing.T)    { testFolderKinds(t, realRelay(t)) }
+
+func testFolderKinds(t *testing.T, p relay.Program) {
+	path, err := filepath.Abs("testdata/own")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, l := ranFolder(t, p, path)
 	if len(l.Kinds) != 7 {
 		t.Errorf("%d kinds, want 7", len(l.Kinds))
 	}

@@ -201,22 +201,7 @@ func TestSignalsThroughServer(t *testing.T) {
 func TestHeldStore(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "it's r.db")
-	holder := relaybench(t, "-db", db)
-	stdin, err := holder.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintln(stdin, "status")
-	if l, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Fatalf("status: %q, %v", l, err)
-	}
+	holder, stdin := holding(t, db)
 	held := fmt.Sprintf("held by process %d", holder.Process.Pid)
 	hint := "hint: relaybench -db '" + strings.ReplaceAll(db, "'", `'\''`) + "' -connect talks to it"
 	for _, args := range [][]string{{"-c", "status"}, {"-listen", "127.0.0.1:0"}} {

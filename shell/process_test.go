@@ -90,10 +90,10 @@ func last(t testing.TB, db string) report {
 	return r
 }
 
-func TestStoreThatIsHeld(t *testing.T) {
-	t.Parallel()
-	db := filepath.Join(t.TempDir(), "r.db")
-	holder := relaybench(t, "-db", db)
+// holding is a process that holds a store, and serves no shell, until its standard input ends.
+func holding(t *testing.T, db string) (holder *exec.Cmd, stdin io.WriteCloser) {
+	t.Helper()
+	holder = relaybench(t, "-db", db)
 	stdin, err := holder.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +109,13 @@ func TestStoreThatIsHeld(t *testing.T) {
 	if l, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		t.Fatalf("status: %q, %v", l, err)
 	}
+	return holder, stdin
+}
+
+func TestStoreThatIsHeld(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "r.db")
+	holder, _ := holding(t, db)
 
 	var stderr bytes.Buffer
 	second := relaybench(t, "-db", db, "-c", "status")
