@@ -37,6 +37,7 @@ type framing struct {
 	length  int64 // -1: not given
 	chunked bool
 	keep    bool
+	http10  bool // of an HTTP/1.0 response, which knows no transfer encoding
 }
 
 // next reads one answer to its last byte. keep is false when the connection
@@ -50,7 +51,7 @@ func (p *responses) next() (status int, keep bool, err error) {
 		if status, f.keep, err = p.statusLine(); err != nil {
 			return 0, false, err
 		}
-		f.length, f.chunked = -1, false
+		f.length, f.chunked, f.http10 = -1, false, !f.keep
 		if err = p.header(&f); err != nil {
 			return 0, false, err
 		}
@@ -163,7 +164,8 @@ func (p *responses) header(f *framing) error {
 			}
 			f.length = n
 		case bytes.EqualFold(name, []byte("transfer-encoding")):
-			if f.chunked || !bytes.EqualFold(value, []byte("chunked")) {
+			// Source: RFC 9112, 6.1: in an HTTP/1.0 message its framing is faulty.
+			if f.http10 || f.chunked || !bytes.EqualFold(value, []byte("chunked")) {
 				return malformed("transfer encoding")
 			}
 			f.chunked = true

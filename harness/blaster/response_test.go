@@ -63,6 +63,7 @@ func TestResponses(t *testing.T) {
 		"length twice":         {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nhi", want{err: "content length"}},
 		"length too large":     {"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nhi", want{err: "content length"}},
 		"other encoding":       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", want{err: "transfer encoding"}},
+		"chunks in HTTP/1.0":   {"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", want{err: "transfer encoding"}},
 		"chunk of no size":     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", want{err: "chunk size"}},
 		"chunk of no end":      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi!\r\n", want{err: "chunk end"}},
 		"header line too long": {"HTTP/1.1 200 OK\r\nX: " + long + "\r\n\r\n", want{err: "line too long"}},
@@ -163,6 +164,7 @@ func FuzzResponses(f *testing.F) {
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
 		"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 503 X\r\nConnection: close\r\n\r\nhi",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a\r\nhi\r\n0\r\nT: r\r\n\r\n",
+		"HTTP/1.0 200 \nTransfer-Encoding: chunked\n\n00\n\n0",
 		"HTTP/1.0 304 X\r\nContent-Length: 99999999999999999999\r\n\r\n",
 		"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
 	} {
