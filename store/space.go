@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"relaybench/harness/variable"
 )
 
 // SpaceError says that the disk has too little room for what was to be written.
@@ -24,28 +25,18 @@ type SpaceError struct {
 func (e *SpaceError) Error() string {
 	text := fmt.Sprintf("store %q: no room", e.Path)
 	if e.Need > 0 {
-		text += fmt.Sprintf(" for %s", roughSize(e.Need))
+		text += fmt.Sprintf(" for %s", variable.RoughSize(uint64(e.Need)))
 	}
 	if e.Left >= 0 {
-		text += fmt.Sprintf(": the disk has %s left", roughSize(e.Left))
+		text += fmt.Sprintf(": the disk has %s left", variable.RoughSize(uint64(e.Left)))
 		if e.Need > e.Left {
-			text += fmt.Sprintf(", %s too little", roughSize(e.Need-e.Left))
+			text += fmt.Sprintf(", %s too little", variable.RoughSize(uint64(e.Need-e.Left)))
 		}
 	}
 	return text + ": " + e.Err.Error()
 }
 
 func (e *SpaceError) Unwrap() error { return e.Err }
-
-// roughSize is a size for people, with a digit after the point at most.
-func roughSize(n int64) string {
-	for _, u := range sizeUnits[:4] {
-		if v := float64(n) / u.bytes; v >= 1 {
-			return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10) + "B"
-}
 
 // outOfSpace says whether the system refused to let a file grow.
 //

@@ -24,18 +24,8 @@ var (
 		return "", fmt.Errorf("%q is not yes or no", s)
 	}, strings.Compare, false) // no comes before yes
 
-	// sizeType is a number of bytes, written in the largest unit that leaves few digits.
-	sizeType = variable.New("size", func(s string) (string, error) {
-		n, err := parseSize(s)
-		if err != nil {
-			return "", err
-		}
-		return formatSize(n), nil
-	}, func(a, b string) int {
-		x, _ := parseSize(a)
-		y, _ := parseSize(b)
-		return cmp.Compare(x, y)
-	}, false)
+	// sizeType is a number of bytes.
+	sizeType = variable.Size(0, math.MaxUint64)
 
 	// timeType is an instant; see parseSpan for what may be typed.
 	timeType = variable.New("date", func(s string) (string, error) {
@@ -93,49 +83,6 @@ func yesNo(b bool) string {
 		return yes
 	}
 	return no
-}
-
-// sizeUnits are the units that a size may be typed in. The binary ones, first, are those it is written in.
-var sizeUnits = []struct {
-	name  string
-	bytes float64
-}{
-	{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3},
-	{"T", 1 << 40}, {"G", 1 << 30}, {"M", 1 << 20}, {"K", 1 << 10}, {"B", 1}, {"", 1},
-}
-
-// parseSize reads a size such as 8GiB, 512MB or 1024.
-func parseSize(s string) (bytes uint64, err error) {
-	for _, u := range sizeUnits {
-		digits, ok := strings.CutSuffix(s, u.name)
-		if !ok {
-			continue
-		}
-		if n, err := strconv.ParseUint(digits, 10, 64); err == nil && u.bytes == 1 {
-			return n, nil
-		}
-		v, err := strconv.ParseFloat(digits, 64)
-		if err != nil || !(v >= 0) || v*u.bytes >= math.MaxInt64 {
-			break
-		}
-		return uint64(math.Round(v * u.bytes)), nil
-	}
-	return 0, fmt.Errorf("%q is not a size such as 8GiB, 512MB or 1024", s)
-}
-
-// formatSize is a size in its largest unit, where it is a whole number of sixteenths of it, else in bytes.
-func formatSize(n uint64) string {
-	for _, u := range sizeUnits[:4] {
-		unit := uint64(u.bytes)
-		if n < unit {
-			continue
-		}
-		if n%(unit/16) == 0 {
-			return strconv.FormatFloat(float64(n)/u.bytes, 'f', -1, 64) + u.name
-		}
-		break
-	}
-	return strconv.FormatUint(n, 10) + "B"
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"relaybench/harness/variable"
 )
 
 // ParseValue reads a value of the metric as it was typed, such as 50ms of one
@@ -22,7 +24,7 @@ func (m *Metric) ParseValue(text string) (float64, error) {
 		v, expected = float64(d), "a duration such as 50ms"
 	case "B", "B/s":
 		var n uint64
-		n, err = parseSize(strings.TrimSuffix(digits, strings.TrimPrefix(m.Unit, "B")))
+		n, err = variable.ParseSize(strings.TrimSuffix(digits, strings.TrimPrefix(m.Unit, "B")))
 		v, expected = float64(n), "a size such as 90MiB"
 	default:
 		if m.Unit != "" {

@@ -96,7 +96,7 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	{Name: "debug-build", Help: "whether the relay is known to be built without optimisation", Type: boolType, Role: Follows, After: []string{"relay-profile"},
 		Of: relayOf(func(b *result.Relay) string { return yesNo(b.Profile == "debug") })},
 	{Name: "config-hash", Help: "of the relay's effective config, without the keys that a run owns", Type: hexType, Role: Follows,
-		After: slices.Concat(buildNames, hostNames, []string{"relay-form", "relay-url", "debug-build", "config", "config-sha256", AnySetting, "bench-version", "bench-revision"}),
+		After: slices.Concat(buildNames, hostNames, []string{"relay-form", "relay-url", "debug-build", "config", "config-sha256", "relay-cpus", "mem", AnySetting, "bench-version", "bench-revision"}),
 		Of:    resultOf(func(r *result.Result) string { return r.Relay.ConfigHash })},
 
 	{Name: "host", Help: "name of the machine (-host, or the system's); what host-… tell of it goes with it", Type: variable.String, Role: Condition,
@@ -262,7 +262,7 @@ func sizeText(n uint64) string {
 	if n == 0 {
 		return ""
 	}
-	return formatSize(n)
+	return variable.FormatSize(n)
 }
 
 func count(n int) string {

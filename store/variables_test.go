@@ -221,7 +221,7 @@ func TestEachConditionSplits(t *testing.T) {
 
 // another is a canonical value of a knob other than the one given.
 func another(t *testing.T, k plan.Knob, value string) string {
-	for _, text := range []string{"7", "8", "0.25", "0.5", "7s", "8s", "3-4", "errors", "logs", "gzip", "on", "fp@499", "dwarf@99", "a text"} {
+	for _, text := range []string{"7", "8", "0.25", "0.5", "7s", "8s", "3-4", "errors", "logs", "gzip", "on", "fp@499", "dwarf@99", "300MiB", "a text"} {
 		if c, err := k.Canon(text); err == nil && c != value {
 			return c
 		}

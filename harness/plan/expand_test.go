@@ -62,6 +62,8 @@ func TestExpand(t *testing.T) {
 		{[]string{"mix=logs=2,errors=6"}, []string{"mix=errors=3,logs=1"}},
 		{[]string{"mix=errors", "mix=logs=1"}, []string{"mix=errors", "mix=logs"}},
 		{[]string{"user-agents=20,5000,unique", "pool=2000"}, []string{"pool=2000 user-agents=20", "pool=2000 user-agents=5000", "pool=2000 user-agents=unique"}},
+		{[]string{"relay-cpus=2-3,0,1", "relay-cpus=1", "mem=256m,none,1g"}, []string{"relay-cpus=0-3 mem=256MiB", "relay-cpus=0-3", "relay-cpus=0-3 mem=1GiB", "relay-cpus=1 mem=256MiB", "relay-cpus=1", "relay-cpus=1 mem=1GiB"}},
+		{[]string{"harness-cpus= 3, 1 ", "harness-cpus=any"}, []string{"harness-cpus=1,3", ""}},
 		{[]string{"statsd=off,on"}, []string{"", "statsd=on"}},
 		{[]string{"statsd=udp://127.0.0.1:08125,bench1:1,[::1]:2"}, []string{"statsd=127.0.0.1:8125", "statsd=bench1:1", "statsd=[::1]:2"}},
 		{[]string{"mix=./mine//"}, []string{"mix=./mine"}},
@@ -107,6 +109,14 @@ func TestExpandRefuses(t *testing.T) {
 		words []string
 		want  string
 	}{
+		{[]string{"relay-cpus="}, "relay-cpus: the list of CPUs is empty: give some, such as 0,2-3, or any"},
+		{[]string{"relay-cpus=x"}, `relay-cpus: "x" is not a list of CPUs such as 0,2-3, nor any`},
+		{[]string{"harness-cpus=0,"}, `harness-cpus: "0," is not a list of CPUs`},
+		{[]string{"harness-cpus=3-1"}, `harness-cpus: "3-1" is not a list of CPUs`},
+		{[]string{"harness-cpus=0-9999"}, "harness-cpus: CPU 9999 is more than 1023"},
+		{[]string{"relay-cpus=0,1", "relay-cpus=0-1"}, `relay-cpus: "0-1" is in the list twice`},
+		{[]string{"mem=much"}, `mem: "much" is not a size such as 256m or 1g, nor none`},
+		{[]string{"mem=1m"}, "mem: 1m is not between 16MiB and 1024TiB"},
 		{[]string{"rat=1"}, `unknown knob "rat": did you mean "rate"?`},
 		{[]string{"a=1", "zzzzzz=1"}, `unknown knob "a"`},
 		{[]string{"mix=./a", "frames=3"}, "frames 3 does nothing to the envelopes of a folder"},

@@ -356,6 +356,18 @@ func knobs() []Knob {
 		Default: notProfiled, Then: notProfiled, Type: profileType},
 		func(p *Plan) string { return p.Profiled.String() }, func(p *Plan, s string) (err error) { p.Profiled, err = parseProfile(s); return err })
 
+	get, set = cpusKnob(func(p *Plan) *CPUs { return &p.RelayCPUs })
+	add(Knob{Name: "relay-cpus", Help: "the CPUs that the relay runs on, from its start, as in 0,2-3: the relay sees as many and makes its threads accordingly; any: the system says. Repeat the flag for a list of runs",
+		Default: anyCPUs, Then: anyCPUs, Type: cpusType}, get, set)
+
+	get, set = cpusKnob(func(p *Plan) *CPUs { return &p.HarnessCPUs })
+	add(Knob{Name: "harness-cpus", Help: "the CPUs that senders and upstream run on, as in 1,3; any: the system says. Repeat the flag for a list of runs",
+		Default: anyCPUs, Then: anyCPUs, Type: cpusType}, get, set)
+
+	add(Knob{Name: "mem", Help: "the memory that the relay may have, as in 256m or 1g: a container's limit, else a cgroup's of its own, else where none may be made Relay's health.max_memory_bytes, above which it refuses; none: no limit",
+		Default: noLimit, Then: noLimit, Type: memoryType},
+		func(p *Plan) string { return formatMemory(p.Memory) }, func(p *Plan, s string) (err error) { p.Memory, err = parseMemory(s); return err })
+
 	get, set = textKnob(func(p *Plan) *string { return &p.Label })
 	add(Knob{Name: "label", Help: "a text of your own to find the run by", Type: variable.String, Occasion: true}, get, set)
 	return ks

@@ -45,6 +45,9 @@ type Plan struct {
 	ConfigText  string           // YAML of the file
 	Folder      *envelope.Folder // what was read of the mix, where it is a folder
 	Profiled    Profile
+	RelayCPUs   CPUs   // that the relay may run on
+	HarnessCPUs CPUs   // that relaybench and its sender processes may run on, from before the load to after the drain
+	Memory      uint64 // bytes that the relay may have; 0: no limit
 	Label       string
 	Settings    []Setting // -E, sorted by key, each key once
 }

@@ -102,7 +102,7 @@ func TestKnobsAreApart(t *testing.T) {
 
 // others are values that are no defaults, in their canonical form.
 var others = map[string]string{"reconnect-every": "3", "burst": "50", "upstream-latency": "100ms", "duration": "1m30s", "rate": "max", "mix": "errors", "connections": "4x32", "projects": "7", "zipf": "1.5", "pool": "9",
-	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "user-agents": "unique", "timeout": "500ms", "drain": "1h", "statsd": "bench1:8125", "profiled": "dwarf@99", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
+	"seed": "9223372036854775807", "frames": "250", "spans": "3", "filtered": "0.25", "encoding": "br", "user-agents": "unique", "timeout": "500ms", "drain": "1h", "statsd": "bench1:8125", "profiled": "dwarf@99", "relay-cpus": "0,2-3", "harness-cpus": "1", "mem": "300MiB", "config": "/a/b, c.yml", "label": "a;b # c\n\"ü\""}
 
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
@@ -176,6 +176,7 @@ func randomPlan(rnd *rand.Rand) Plan {
 		Connections: 1 + rnd.IntN(300), Processes: 1 + rnd.IntN(64), Reconnect: rnd.IntN(100), Burst: 1 + rnd.IntN(100), Latency: time.Duration(rnd.Int64N(6e10)), Projects: 1 + rnd.IntN(1000), Zipf: 10 * rnd.Float64(), Pool: 1 + rnd.IntN(1000),
 		Seed: rnd.Uint64() >> 1, Frames: 1 + rnd.IntN(250), SpansMin: rnd.IntN(100), Filtered: rnd.Float64(), Encoding: []string{"identity", "gzip", "zstd"}[rnd.IntN(3)], Agents: []int{0, UniqueAgents, 1, 5000}[rnd.IntN(4)],
 		Timeout: time.Duration(1e6 + rnd.Int64N(3e12)), Drain: time.Duration(1e8 + rnd.Int64N(3e12)), Statsd: []string{"off", "on", "[::1]:8125"}[rnd.IntN(3)], Config: "default", Label: strconv.FormatUint(rnd.Uint64(), 36)}
+	p.RelayCPUs, p.HarnessCPUs, p.Memory = randomCPUs(rnd), randomCPUs(rnd), []uint64{0, 16 << 20, 300 << 20, 1e9}[rnd.IntN(4)]
 	if rnd.IntN(2) == 0 {
 		p.Rate = 0.001 + 1e6*rnd.Float64()
 	}
@@ -184,6 +185,13 @@ func randomPlan(rnd *rand.Rand) Plan {
 		p.Settings = append(p.Settings, Setting{"a.b" + strconv.Itoa(i), strconv.Itoa(rnd.IntN(100))})
 	}
 	return p
+}
+
+func randomCPUs(rnd *rand.Rand) (c CPUs) {
+	for n := rnd.IntN(4); n < 1024 && rnd.IntN(5) > 0; n += 1 + rnd.IntN(3) {
+		c = append(c, n)
+	}
+	return c
 }
 
 func TestFromRecord(t *testing.T) {

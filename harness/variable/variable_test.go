@@ -11,7 +11,7 @@ import (
 func types() map[string]Type {
 	return map[string]Type{
 		"float": Float(0, 10), "more": Float(1, math.MaxFloat64), "int": Int(-5, 100_000), "open": Int(1, math.MaxInt64), "rate": Rate,
-		"duration": Duration(time.Millisecond, 24*time.Hour), "long": Duration(0, math.MaxInt64), "text": String, "range": Range(0, 1000),
+		"duration": Duration(time.Millisecond, 24*time.Hour), "long": Duration(0, math.MaxInt64), "text": String, "range": Range(0, 1000), "size": Size(1, 1<<40), "any size": Size(0, math.MaxUint64),
 	}
 }
 
@@ -27,6 +27,8 @@ func TestCanon(t *testing.T) {
 		{"long", "0", "0s"}, {"long", "100h0m0s", "100h"},
 		{"text", "", ""}, {"text", "a, \"b\"\nü", "a, \"b\"\nü"},
 		{"range", "20-100", "20-100"}, {"range", "5", "5"}, {"range", "7-7", "7"}, {"range", "020-0100", "20-100"}, {"range", "0", "0"},
+		{"size", "256m", "256MiB"}, {"size", "1g", "1GiB"}, {"size", "1.5G", "1.5GiB"}, {"size", "1000kB", "976.5625KiB"}, {"size", "1k", "1KiB"}, {"size", "1t", "1TiB"},
+		{"any size", "0", "0B"}, {"any size", "18446744073709551615", "18446744073709551615B"},
 	} {
 		if got, err := types[c.typ].Canon(c.typed); err != nil || got != c.want {
 			t.Errorf("%s %q: got %q, %v, want %q", c.typ, c.typed, got, err, c.want)
@@ -51,6 +53,7 @@ func TestCanonRefuses(t *testing.T) {
 		{"text", "a\x00b", "is not a text"}, {"text", "\xff", "is not a text"},
 		{"range", "", "is not a range such as 20-100"}, {"range", "a-b", "is not a range"}, {"range", "-5", "is not a range"}, {"range", "5-", "is not a range"},
 		{"range", "1-2-3", "is not a range"}, {"range", "100-20", "range 100-20 ends before it begins"}, {"range", "0-1001", "is not within 0-1000"},
+		{"size", "big", `"big" is not a size such as 8GiB`}, {"size", "0", "0 is not between 1B and 1TiB"}, {"size", "1mb", "is not a size"}, {"any size", "-1", "is not a size"},
 	} {
 		if got, err := types[c.typ].Canon(c.typed); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %q: got %q, %v, want error %q", c.typ, c.typed, got, err, c.want)
@@ -183,5 +186,13 @@ func TestWord(t *testing.T) {
 	}
 	if got := len(w.Split("gzip,br")); got != 2 {
 		t.Errorf("%d words of two", got)
+	}
+}
+
+func TestRoughSize(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0B", 1023: "1023B", 1 << 20: "1MiB", 1<<30 + 1<<28: "1.2GiB", 5 << 40: "5TiB"} {
+		if got := RoughSize(n); got != want {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
 	}
 }
