@@ -14,7 +14,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"relaybench/envelope"
@@ -326,9 +325,6 @@ func (x *run) startUpstream(context.Context) error {
 	}
 	up, err := upstream.Start(upstream.Config{Conns: conns, Addr: x.program.Upstream, Kinds: x.kinds, Zero: x.zero,
 		Latency: x.plan.Latency, Quotas: x.opts.quotas, Fault: x.opts.fault, Arrived: x.agent.add})
-	if errors.Is(err, syscall.EADDRNOTAVAIL) && x.program.Upstream == "" {
-		return fmt.Errorf("%w: runs need the loopback address of IPv4, and this host's has none", err)
-	}
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -155,7 +156,11 @@ func start(c Config, l limits) (*Server, error) {
 	if addr == "" {
 		addr = "127.0.0.1:0"
 	}
-	if s.ln, err = net.Listen("tcp", addr); err != nil {
+	s.ln, err = net.Listen("tcp", addr)
+	if c.Addr == "" && errors.Is(err, syscall.EADDRNOTAVAIL) { // a loopback of IPv6 alone
+		s.ln, err = net.Listen("tcp", "[::1]:0")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("upstream: %w", err)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +40,7 @@ var owned = []struct {
 }{
 	{"relay.mode", "managed", "a run speaks the managed mode's protocol"},
 	{"relay.upstream", nil, "the run starts an upstream of its own"},
-	{"relay.host", "127.0.0.1", "the run chooses the address"},
+	{"relay.host", nil, "the run chooses the address"},
 	{"relay.port", nil, "the run chooses a free port"},
 	{"relay.internal_host", nil, "the run asks for health where it sends"},
 	{"relay.internal_port", nil, "the run asks for health where it sends"},
@@ -213,7 +214,7 @@ func parseScalar(text string) (any, error) {
 
 // makeConfig is the config that a run gives to its relay: the run's defaults, under
 // base, under the settings, under what the run owns.
-func makeConfig(base tree, set []setting, upstream string, port int) tree {
+func makeConfig(base tree, set []setting, upstream string, addr netip.AddrPort) tree {
 	config := tree{}
 	for _, d := range defaults {
 		if _, said := base.get(d.key); !said {
@@ -240,7 +241,8 @@ func makeConfig(base tree, set []setting, upstream string, port int) tree {
 		}
 	}
 	config.set("relay.upstream", "http://"+upstream+"/")
-	config.set("relay.port", port)
+	config.set("relay.host", addr.Addr().String())
+	config.set("relay.port", int(addr.Port()))
 	return config
 }
 

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"encoding/json"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,7 +156,7 @@ http: {encoding: gzip, timeout: 9}
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := writeConfig(dir, makeConfig(base, set, "127.0.0.1:7", 8)); err != nil {
+	if err := writeConfig(dir, makeConfig(base, set, "127.0.0.1:7", netip.MustParseAddrPort("127.0.0.1:8"))); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "config.yml"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -98,17 +99,18 @@ func settled(ctx context.Context, p Program, s Setup) (*Process, error) {
 
 // prepare makes the folder and settles the config.
 func (p *Process) prepare(ctx context.Context, program Program, s Setup, base tree, set []setting) (err error) {
-	if p.port, err = freePort(); err != nil {
+	addr, err := freeAddr()
+	if err != nil {
 		return fmt.Errorf("find a free port: %w", err)
 	}
-	p.addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port))
+	p.port, p.addr = int(addr.Port()), addr.String()
 	if p.dir, err = os.MkdirTemp(s.Dir, "relaybench-relay-"); err != nil {
 		return fmt.Errorf("make the relay's folder: %w", err)
 	}
 	if p.dir, err = filepath.Abs(p.dir); err != nil {
 		return fmt.Errorf("make the relay's folder: %w", err)
 	}
-	config := makeConfig(base, set, s.Upstream, p.port)
+	config := makeConfig(base, set, s.Upstream, addr)
 	if s.Statsd != "" {
 		config.set("metrics.statsd", s.Statsd)
 	}
@@ -123,15 +125,18 @@ func (p *Process) prepare(ctx context.Context, program Program, s Setup, base tr
 	return err
 }
 
-// freePort is a port of 127.0.0.1 that nobody holds. It is held by nobody until
-// the relay binds it: Relay sets SO_REUSEPORT, so whether it got it alone is looked up afterwards.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// freeAddr is a loopback address, IPv4's where there is one, with a port that
+// nobody holds. It is held by nobody until the relay binds it: Relay sets
+// SO_REUSEPORT, so whether it got it alone is looked up afterwards.
+func freeAddr() (netip.AddrPort, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if errors.Is(err, syscall.EADDRNOTAVAIL) {
+		l, err = net.Listen("tcp", "[::1]:0")
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return port, l.Close()
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	return l.Addr().(*net.TCPAddr).AddrPort(), l.Close()
 }
 
 // start starts keeper and program and waits until the program runs.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"relaybench/harness/result"
@@ -63,7 +64,10 @@ const quiet = 2 * time.Second
 
 // Start starts a receiver, which ends with Close.
 func Start() (*Receiver, error) {
-	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if errors.Is(err, syscall.EADDRNOTAVAIL) { // a loopback of IPv6 alone
+		conn, err = net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv6loopback})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("statsd: %w", err)
 	}
