@@ -28,15 +28,16 @@ var imports = map[string][]string{
 	"harness/variable": {},
 	"harness/plan":     {"harness/variable", "envelope"},
 	"harness/result":   {"envelope"},
-	"harness/blaster":  {"harness/host", "harness/result", "envelope"},
+	"harness/blaster":  {"harness/host", "harness/result", "envelope", "reactor"},
 	"harness/relay":    {"harness/result"},
 	"harness/builds":   {"harness/result"},
 	"harness/host":     {"harness/result"},
 	"harness/perf":     {"harness/result"},
 	"harness/statsd":   {"harness/result"},
 	"harness/standin":  {"envelope"},
-	"upstream":         {"envelope"},
+	"upstream":         {"envelope", "reactor"},
 	"envelope":         {},
+	"reactor":          {},
 }
 
 // outside are libraries that only some may know.

@@ -1,0 +1,1 @@
+// Empty: it lets goyield be declared without a body.
