@@ -38,7 +38,7 @@ func (x *run) sent(i uint64) bool {
 	if x.tally == nil {
 		return false
 	}
-	for seq := i; seq < x.tally.Due; seq += uint64(x.pool.Len()) {
+	for seq := i; seq < x.tally.Log.End(); seq += uint64(x.pool.Len()) {
 		if x.tally.Log.Answer(seq).Sent() {
 			return true
 		}

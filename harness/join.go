@@ -15,13 +15,16 @@ func (x *run) join() {
 	}
 	log := &x.tally.Log
 	x.kept = 0
-	for seq := uint64(0); seq < x.tally.Due; seq++ {
+	for seq := uint64(0); seq < log.End(); seq++ {
+		answer := log.Answer(seq)
+		if answer == result.NotDue {
+			continue
+		}
 		i := x.pool.Kind(seq)
 		items := uint64(x.pool.Elements(seq))
 		k := &kinds[i]
 		k.Due++
 		k.DueItems += items
-		answer := log.Answer(seq)
 		if answer == result.NotSent {
 			continue
 		}

@@ -452,6 +452,12 @@ func testSenderProcesses(t *testing.T, p relay.Program) {
 	if runtime.GOOS == "linux" && (r.Tally.Wait <= 0 || r.Harness.WaitLoad < r.Tally.Wait) {
 		t.Errorf("senders waited %d ns for a CPU, and %d ns with this process", r.Tally.Wait, r.Harness.WaitLoad)
 	}
+
+	// Flat out one process is quicker than another: every send of each is in the ledger, and no other number.
+	r, l = ran(t, p, Options{}, "connections=3x4", "mix=mixed", "rate=max", "duration=500ms")
+	if s := l.Total.Sends; s.Due != r.Tally.Due || s.Sent != r.Tally.Sent || s.Arrived != r.Upstream.Envelopes {
+		t.Errorf("flat out: %d due, %d sent, %d arrived in the ledger, of %d due, %d sent, %d that came", s.Due, s.Sent, s.Arrived, r.Tally.Due, r.Tally.Sent, r.Upstream.Envelopes)
+	}
 }
 
 // onSent is an observer that does something once, with the first sample in which sends were accepted.

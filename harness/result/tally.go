@@ -1,6 +1,7 @@
 package result
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,6 +22,10 @@ const (
 	FailOther
 	firstStatus // then statuses
 )
+
+// NotDue is how a number is answered that no share of the schedule got to: beyond the
+// end of its own, where another one's goes on. It is in logs alone, and counted nowhere.
+const NotDue Answer = 0xff
 
 // statuses are those that a relay is known to answer; another one is counted as "other".
 var statuses = []int{0, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 421, 422, 429, 431, 500, 501, 502, 503, 504}
@@ -53,7 +58,7 @@ func (a Answer) Status() int {
 func (a Answer) Refused() bool { return a >= firstStatus && int(a) < Answers }
 
 // Sent says that a byte of the send went out.
-func (a Answer) Sent() bool { return a != NotSent && a != FailConnect }
+func (a Answer) Sent() bool { return a != NotSent && a != FailConnect && a != NotDue }
 
 // Failed says that the send was begun and not answered; see [Answer.Sent] for whether anything of it went out.
 func (a Answer) Failed() bool { return a > Accepted && a < firstStatus }
@@ -75,6 +80,8 @@ func (a Answer) String() string {
 		return "bad response"
 	case FailOther:
 		return "other error"
+	case NotDue:
+		return "not due"
 	case firstStatus:
 		return "other status"
 	}
@@ -84,21 +91,21 @@ func (a Answer) String() string {
 	return "answer " + strconv.Itoa(int(a))
 }
 
-// Log is one byte for each number of a share of a schedule: how that send was answered.
+// Log is one byte for each number that was due of a share of a schedule: how that send was answered.
 type Log struct {
 	First, Stride uint64
 	Bytes         []byte // Bytes[i] is the Answer of number First + i*Stride
 }
 
-// Answer is how send seq was answered; NotSent for a number that is not in the log.
+// Answer is how send seq was answered; NotDue for a number that is not in the log.
 func (l *Log) Answer(seq uint64) Answer {
 	if seq < l.First || l.Stride == 0 || (seq-l.First)%l.Stride != 0 {
-		return NotSent
+		return NotDue
 	}
 	if i := (seq - l.First) / l.Stride; i < uint64(len(l.Bytes)) {
 		return Answer(l.Bytes[i])
 	}
-	return NotSent
+	return NotDue
 }
 
 // Spans are the sketches of one outcome of sends, all in nanoseconds.
@@ -190,10 +197,10 @@ func (l *Log) merge(o *Log) {
 		*l = *o
 		return
 	}
-	whole := make([]byte, max(l.end(), o.end()))
+	whole := bytes.Repeat([]byte{byte(NotDue)}, int(max(l.End(), o.End())))
 	for _, p := range []*Log{l, o} {
 		for i, b := range p.Bytes {
-			if at := p.First + uint64(i)*p.Stride; b != byte(NotSent) {
+			if at := p.First + uint64(i)*p.Stride; b != byte(NotDue) {
 				whole[at] = b
 			}
 		}
@@ -201,8 +208,10 @@ func (l *Log) merge(o *Log) {
 	*l = Log{Stride: 1, Bytes: whole}
 }
 
-// end is one more than the last number of the log.
-func (l *Log) end() uint64 {
+// End is one more than the last number of the log.
+//
+// Note: it is more than were due where shares are not equally long, as those of a closed loop.
+func (l *Log) End() uint64 {
 	if len(l.Bytes) == 0 {
 		return 0
 	}

@@ -35,7 +35,7 @@ func TestAnswer(t *testing.T) {
 		{AnswerOf(999), "other status", 0, true, true, false},
 		{AnswerOf(0), "other status", 0, true, true, false},
 		{Answer(Answers), "answer 27", 0, true, false, false},
-		{255, "answer 255", 0, true, false, false},
+		{200, "answer 200", 0, true, false, false},
 	} {
 		a := c.answer
 		if a.String() != c.name || a.Status() != c.status || a.Sent() != c.sent || a.Refused() != c.refused || a.Failed() != c.failed {
@@ -181,12 +181,35 @@ func TestTallyRoundTrip(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	l := &Log{First: 3, Stride: 4, Bytes: []byte{byte(Accepted), byte(FailClosed)}}
-	for seq, want := range map[uint64]Answer{0: NotSent, 2: NotSent, 3: Accepted, 4: NotSent, 7: FailClosed, 11: NotSent} {
+	for seq, want := range map[uint64]Answer{0: NotDue, 2: NotDue, 3: Accepted, 4: NotDue, 7: FailClosed, 11: NotDue} {
 		if got := l.Answer(seq); got != want {
 			t.Errorf("number %d: got %v, want %v", seq, got, want)
 		}
 	}
-	if got := (&Log{}).Answer(0); got != NotSent {
-		t.Errorf("an empty log: got %v, want %v", got, NotSent)
+	if got := (&Log{}).Answer(0); got != NotDue {
+		t.Errorf("an empty log: got %v, want %v", got, NotDue)
+	}
+	if a := NotDue; a.Sent() || a.Failed() || a.Refused() || a.Status() != 0 || a.String() != "not due" {
+		t.Errorf("%v counts", a)
+	}
+}
+
+// The shares of a closed loop are as long as they happened to be: what the
+// slower one did not get to is neither due nor sent, and the faster one's last sends are in the log.
+func TestLogOfUnequalShares(t *testing.T) {
+	a, c, f, n := byte(Accepted), byte(FailClosed), byte(FailConnect), byte(NotSent)
+	whole := NewTally(0, 3)
+	whole.Log.Bytes = []byte{a, a, a, a, n}
+	for first, bytes := range map[uint64][]byte{1: {c}, 2: {f, n}} {
+		o := NewTally(first, 3)
+		o.Log.Bytes = bytes
+		if err := whole.Merge(o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x := byte(NotDue)
+	want := []byte{a, c, f, a, x, n, a, x, x, a, x, x, n}
+	if got := whole.Log.Bytes; !bytes.Equal(got, want) || whole.Log.End() != uint64(len(want)) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
