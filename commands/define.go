@@ -27,6 +27,26 @@ const (
 	removeAlias = "rm"
 )
 
+// builtIn are the definitions that every store has. They are looked at, changed
+// and run like any other, so none may be named as a command; words typed after one are its test's.
+var builtIn = map[string]string{
+	// The cells of sngbench's peak matrix. Note: a peak is of a closed loop, of one machine, and no capacity.
+	"peak":  "test 20s --rate max --connections 1,10,50,128,4x32,4x128 --config default --config tuned --repeat 3",
+	"kinds": "test 20s --rate 300 --mix each",
+	"rates": "test 20s --rate 200,500,1000 --mix mixed",
+	// Note: unique ones need a pool of as many envelopes as are sent; the others have the same, for a pool is a condition.
+	"agents": "test 20s --rate 200 --user-agents 20,5000,unique --pool 5000",
+}
+
+// builtInHelp is a line for each of them.
+func builtInHelp() string {
+	var b strings.Builder
+	for _, name := range sorted(builtIn) {
+		fmt.Fprintf(&b, "\n  %-7s %s", name, builtIn[name])
+	}
+	return b.String()
+}
+
 // defineCommand is made by a function, for it looks into the table that it stands in.
 func defineCommand() command {
 	return command{
@@ -39,7 +59,9 @@ the store. Words typed after NAME are appended, unless WORDS have holes for them
   $1 $2 $*  the first word after NAME, the second, all of them
   \$ '$'    a dollar
 A definition may use others. explain says what a line expands to. With no word after it, NAME
-is a part of names, or a pattern with * and ?, whose definitions are listed.`,
+is a part of names, or a pattern with * and ?, whose definitions are listed. Built in are:` + builtInHelp() + `
+Words after them are their test's, as in peak --duration 5s --repeat 1. define gives them other
+words, and define rm takes those back.`,
 		args: []arg{{name: "NAME|PATTERN|rm", help: "the name; rm NAME removes one", optional: true, values: aliasValues},
 			{name: "WORDS", help: "what it stands for; after rm, the name", optional: true}},
 		examples: []string{"define ones test 30s --rate 100 --mix errors", "define co relay switch -fb $", "define do co ; ones", "define rm do", "define"},
@@ -65,8 +87,24 @@ is a part of names, or a pattern with * and ?, whose definitions are listed.`,
 	}
 }
 
-// definitions are all definitions, by name. They are not to be changed.
+// definitions are all definitions, by name: the built-in ones, and those that were made. They are not to be changed.
 func (b *Bench) definitions() (map[string]string, error) {
+	made, err := b.defined()
+	if err != nil {
+		return nil, err
+	}
+	return effective(made), nil
+}
+
+// effective are all definitions where some were made.
+func effective(made map[string]string) map[string]string {
+	all := maps.Clone(builtIn)
+	maps.Copy(all, made)
+	return all
+}
+
+// defined are the definitions that were made here, by name. They are not to be changed.
+func (b *Bench) defined() (map[string]string, error) {
 	if absent, err := b.absent(); absent || err != nil {
 		return nil, err
 	}
@@ -89,10 +127,10 @@ func (b *Bench) definitions() (map[string]string, error) {
 	return b.aliases, nil
 }
 
-// redefine changes what a name stands for, if check of all definitions as they would then be has nothing
+// redefine changes what a name stands for, if check of the definitions that were made, as they would then be, has nothing
 // against it; words "" removes it.
-func (b *Bench) redefine(name, words string, check func(map[string]string) error) error {
-	if _, err := b.definitions(); err != nil {
+func (b *Bench) redefine(name, words string, check func(made map[string]string) error) error {
+	if _, err := b.defined(); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -145,11 +183,11 @@ func (s *Session) define(name, words string) error {
 	if i := slices.IndexFunc(s.commands, func(c command) bool { return c.rest && slices.Contains(calls, c.name) }); i >= 0 {
 		return usageError(fmt.Errorf("%s stands first in its line, and not in a definition", s.commands[i].name), "")
 	}
-	err = s.bench.redefine(name, words, func(all map[string]string) error {
-		if len(all) > maxAliases {
+	err = s.bench.redefine(name, words, func(made map[string]string) error {
+		if len(made) > maxAliases {
 			return hinted(fmt.Errorf("there are %d definitions already", maxAliases), "define rm NAME removes one")
 		}
-		if way := circle(all, []string{name}, map[string]bool{}); way != nil {
+		if way := circle(effective(made), []string{name}, map[string]bool{}); way != nil {
 			return usageError(fmt.Errorf("%q would lead back to itself: %s", name, strings.Join(way, " → ")), "nothing was defined")
 		}
 		return nil
@@ -195,36 +233,55 @@ func (s *Session) undefine(typed string) error {
 		return usageError(fmt.Errorf("%q is not one name", typed), "")
 	}
 	name := all[0][0]
-	known, err := s.bench.definitions()
+	made, err := s.bench.defined()
 	if err != nil {
 		return err
 	}
-	if _, ok := known[name]; !ok {
+	words, isBuiltIn := builtIn[name]
+	switch _, ok := made[name]; {
+	case !ok && isBuiltIn:
+		return usageError(fmt.Errorf("%q is built in, and stands for what it always does", name), "define "+name+" WORDS gives it other words")
+	case !ok:
+		known := effective(made)
 		return usageError(fmt.Errorf("%q is not defined", name), didYouMean(variable.Nearest(name, sorted(known)), "define lists what is"))
 	}
+	// What is built in uses no definition, so that it closes no circle.
 	if err := s.bench.redefine(name, "", func(map[string]string) error { return nil }); err != nil {
 		return err
+	}
+	if isBuiltIn {
+		return s.say("%s is what is built in again: %s\n", name, words)
 	}
 	return s.say("%s stands for nothing any more\n", name)
 }
 
 // listAliases prints the definitions whose names match a pattern, or have it in them.
 func (s *Session) listAliases(pattern string) error {
-	all, err := s.bench.definitions()
+	made, err := s.bench.defined()
 	if err != nil {
 		return err
 	}
-	t := &table.Table{Columns: []table.Column{{Key: "name"}, {Key: "words", Wrap: true}}}
+	all := effective(made)
+	t := &table.Table{Columns: []table.Column{{Key: "name"}, {Key: "origin"}, {Key: "words", Wrap: true}}}
 	for _, name := range sorted(all) {
 		if is, err := path.Match(pattern, name); err == nil && is || strings.Contains(name, pattern) {
-			t.Add(table.Text(name), table.Text(all[name]))
+			t.Add(table.Text(name), table.Text(origin(name, made)), table.Text(all[name]))
 		}
 	}
 	if s.format == Text && len(t.Rows) == 0 {
-		if pattern == "" {
-			return s.printf("nothing is defined\n")
-		}
 		return s.printf("no definition's name has %s in it\n", table.Clean(pattern))
 	}
 	return s.print(t)
+}
+
+// origin says where a definition is from.
+func origin(name string, made map[string]string) string {
+	_, isBuiltIn := builtIn[name]
+	switch _, isMade := made[name]; {
+	case isMade && isBuiltIn:
+		return "changed"
+	case isMade:
+		return "own"
+	}
+	return "built in"
 }

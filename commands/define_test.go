@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"relaybench/envelope"
 	"relaybench/store/storetest"
 )
 
@@ -20,7 +22,8 @@ func TestReadmeOfHeyAPM(t *testing.T) {
 			t.Errorf("%s: code %d, %q", line, code, said)
 		}
 	}
-	same(t, "define", ann.says("define"), "name  words\nco    relay switch -fb $\ndo    co ; ones\nones  test 30s --rate 100 --mix errors\n")
+	same(t, "define", ann.says("define ?o*"), "name  origin  words\nco    own     relay switch -fb $\ndo    own     co ; ones\n")
+	wants(t, ann.says("define"), "ones    own       test 30s --rate 100 --mix errors\n", "peak    built in  test 20s --rate max ")
 	const does = "relay switch -fb main\ntest 30s --rate 100 --mix errors\nrelay switch -fb perf/ua-prefilter\ntest 30s --rate 100 --mix errors\n"
 	code, said := ann.does(t.Context(), "explain 'do ; do main perf/ua-prefilter'")
 	if !strings.HasPrefix(said, does) {
@@ -35,6 +38,55 @@ func TestReadmeOfHeyAPM(t *testing.T) {
 		t.Errorf("jobs %+v", v)
 	}
 	ann.says("cancel; wait")
+}
+
+// What is built in is explained, changed and taken back as any other definition.
+func TestBuiltIn(t *testing.T) {
+	b := desk(t, storetest.Open(t))
+	ann := arrives(t, b, "ann", true)
+	runs := map[string]int{"peak": 36, "kinds": len(envelope.Kinds), "rates": 3, "agents": 3}
+	for name, words := range builtIn {
+		if ann.reserved(name) || !isName(name) {
+			t.Errorf("%s cannot be defined", name)
+		}
+		same(t, "define "+name, strings.ReplaceAll(ann.says("define --csv "+name), `"`, ""), "name,origin,words\n"+name+",built in,"+words+"\n")
+		code, said := ann.does(t.Context(), "explain "+name)
+		if want := fmt.Sprintf("\n%d runs, each with a fresh relay and upstream", runs[name]); code != Fine || !strings.HasPrefix(said, words+"\n\n") || !strings.Contains(said, want) {
+			t.Errorf("explain %s: code %d, want %q in\n%s", name, code, want, said)
+		}
+		// Its test's flags, after it, count more.
+		wants(t, ann.says("explain "+name+" --duration 7s --repeat 2"), fmt.Sprintf("\n%d runs, each", min(2*runs[name], 24)), "\nduration          7s\n")
+	}
+	for _, knobs := range []string{"connections  config", "1            tuned", "4x128        default", "rate              max"} {
+		wants(t, ann.says("explain peak"), knobs)
+	}
+	wants(t, ann.says("explain agents"), "user-agents", "unique")
+	wants(t, ann.says("help define"), "\n  rates   test 20s --rate 200,500,1000 --mix mixed\n")
+
+	for _, tt := range []struct{ line, want string }{
+		{"define rm peak", "error: define: \"peak\" is built in, and stands for what it always does\nhint: define peak WORDS gives it other words\n"},
+		{"define mine peak ; rates", "mine stands for: peak ; rates\n"},
+		{"define peak mine", "error: define: \"peak\" would lead back to itself: peak → mine → peak\nhint: nothing was defined\n"},
+		{"define peak help codes", "peak stands for: help codes\n"},
+		{"define p*", "name  origin   words\npeak  changed  help codes\n"},
+		{"define rates peak", "rates stands for: peak\n"},
+		{"define rm peak", "peak is what is built in again: " + builtIn["peak"] + "\n"},
+		{"define rm paek", "error: define: \"paek\" is not defined\nhint: did you mean peak?\n"},
+		{"define peak rates", "error: define: \"peak\" would lead back to itself: peak → rates → peak\nhint: nothing was defined\n"},
+		{"define rm rates; status", "error: define: \"rates; status\" is not one name\nhint: \n"},
+		{"paek", "error: unknown command \"paek\"\nhint: did you mean peak?\n"},
+	} {
+		same(t, tt.line, ann.says(tt.line), tt.want)
+	}
+	if _, found := ann.Complete("pe", 2); !slices.Contains(found, "peak") {
+		t.Errorf("completion of pe: %q", found)
+	}
+	if _, found := ann.Complete("peak --rep", 10); !slices.Contains(found, "--repeat") {
+		t.Errorf("completion of a flag: %q", found)
+	}
+	if len(states(b)) > 0 {
+		t.Error("something was queued")
+	}
 }
 
 // What one client defines is at once in effect for all, and after a restart.
@@ -57,22 +109,22 @@ func TestDefine(t *testing.T) {
 	b := desk(t, storetest.Open(t))
 	ann := arrives(t, b, "ann", true)
 	for _, tt := range []struct{ line, want string }{
-		{"define", "nothing is defined\n"},
+		{"define ?", "no definition's name has ? in it\n"},
 		{"define x", "no definition's name has x in it\n"},
 		{"define a status ; help codes # both", "a stands for: status ; help codes # both\n"},
 		{"  define 'b' reports mix=errors 'rate>=200' -n $", "b stands for: reports mix=errors 'rate>=200' -n $\n"},
 		{`define c explain test 1s --label '$1;' --seed $1 --label \$`, "c stands for: explain test 1s --label '$1;' --seed $1 --label \\$\n"},
 		{"define d -- status", "d stands for: -- status\n"},
-		{"define --csv", "name,words\na,status ; help codes # both\nb,reports mix=errors 'rate>=200' -n $\nc,explain test 1s --label '$1;' --seed $1 --label \\$\nd,-- status\n"},
-		{"define ?", "name  words\na     status ; help codes # both\nb     reports mix=errors 'rate>=200' -n $\nc     explain test 1s --label '$1;' --seed $1 --label \\$\nd     -- status\n"},
-		{"define b", "name  words\nb     reports mix=errors 'rate>=200' -n $\n"},
+		{"define --csv ?", "name,origin,words\na,own,status ; help codes # both\nb,own,reports mix=errors 'rate>=200' -n $\nc,own,explain test 1s --label '$1;' --seed $1 --label \\$\nd,own,-- status\n"},
+		{"define ?", "name  origin  words\na     own     status ; help codes # both\nb     own     reports mix=errors 'rate>=200' -n $\nc     own     explain test 1s --label '$1;' --seed $1 --label \\$\nd     own     -- status\n"},
+		{"define b", "name  origin  words\nb     own     reports mix=errors 'rate>=200' -n $\n"},
 		{"define [", "no definition's name has [ in it\n"},
 		{"define rm", "error: define: NAME is missing after rm\nhint: \n"},
-		{"define rm eel", "error: define: \"eel\" is not defined\nhint: define lists what is\n"},
+		{"define rm elephant", "error: define: \"elephant\" is not defined\nhint: define lists what is\n"},
 		{"define rm ä", "error: define: \"ä\" is not defined\nhint: did you mean a?\n"},
 		{"define rm a b", "error: define: \"a b\" is not one name\nhint: \n"},
 		{"define rm d # it is of no use", "d stands for nothing any more\n"},
-		{"define # list", "name  words\na     status ; help codes # both\nb     reports mix=errors 'rate>=200' -n $\nc     explain test 1s --label '$1;' --seed $1 --label \\$\n"},
+		{"define # list", "name    origin    words\na       own       status ; help codes # both\nagents  built in  test 20s "},
 		{"b 5", "no report\n"},
 
 		// Names.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (s *Session) innerTest(words []string) (*plan.Values, string, error) {
 			return nil, "", usageError(fmt.Errorf("test: --%s is not for this: %s", name, noInner[name]), "")
 		}
 	}
-	return f.plan, args[0], nil
+	return f.plan, cmp.Or(*f.duration, args[0]), nil
 }
 
 // onePlan is the only plan of what was typed; what of it is a list is named.

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -44,6 +45,7 @@ type request struct {
 // testFlags are the flags of test, and what was typed for them.
 type testFlags struct {
 	plan       *plan.Values
+	duration   *string // in place of the argument; empty: it was not said
 	repeat     *int
 	resume     *bool
 	conditions *[]string
@@ -52,6 +54,7 @@ type testFlags struct {
 
 func bindTest(fs *pflag.FlagSet) testFlags {
 	f := testFlags{plan: planFlags(fs)}
+	f.duration = fs.String("duration", "", "`DURATION` in place of the argument, as after a definition that has one")
 	f.repeat = fs.Int("repeat", 1, "go `N` times through the whole list: 1 2 3, 3 2 1, 1 2 3")
 	f.resume = fs.Bool("resume", false, "make only those runs that no fit report is of, by all of their conditions; with --repeat, of each as many as are missing")
 	f.conditions = fs.StringArray("fail-if", nil, "exit with 1 where a run meets `CONDITION`, METRIC OP VALUE as in 'through-p99>50ms', and with 2 where the metric has no value; repeat it for more")
@@ -68,7 +71,7 @@ func requested(fs *pflag.FlagSet) func(ctx context.Context, s *Session, args []s
 		if err != nil {
 			return nil, err
 		}
-		plans, err := s.plans(f.plan, args[0])
+		plans, err := s.plans(f.plan, cmp.Or(*f.duration, args[0]))
 		if err != nil {
 			return nil, err
 		}
