@@ -344,7 +344,7 @@ func (s *Session) runError(err error, r *store.Report) error {
 
 // benchFacts is what this program knows of itself.
 func benchFacts() result.Bench {
-	b := result.Bench{Payload: envelope.PayloadVersion, Go: runtime.Version()}
+	b := result.Bench{Payload: envelope.PayloadVersion, Go: runtime.Version(), SHA256: relay.OwnSHA256()}
 	b.Version, b.Revision = Version()
 	return b
 }

@@ -208,6 +208,13 @@ func hostRecord(h result.Host) *table.Table {
 	t.Field("cgroup_cpus", "CPUs of the cgroup", table.Float(h.CgroupCPU, h.CgroupCPU > 0))
 	t.Field("cgroup_memory_bytes", "memory of the cgroup", table.Float(float64(h.CgroupMemory), h.CgroupMemory > 0).As(byteSize(float64(h.CgroupMemory))))
 	t.Field("load1", "load average before", table.Float(h.Load1, h.OS != ""))
+	whole := func(n int) table.Cell { return table.Float(float64(n), n > 0) }
+	t.Field("uname", "uname", optional(h.Uname))
+	t.Field("release", "release", optional(h.Release))
+	t.Field("sockets", "sockets", whole(h.Sockets))
+	t.Field("cores", "cores", whole(h.Cores))
+	t.Field("threads", "threads", whole(h.Threads))
+	t.Field("turbo", "turbo", optional(h.Turbo))
 	return t
 }
 
@@ -217,6 +224,7 @@ func benchFields(t *table.Table, b result.Bench) {
 	t.Field("relaybench_revision", "its revision", optional(b.Revision))
 	t.Field("payload", "its payloads' version", table.Int(b.Payload))
 	t.Field("go", "Go", optional(b.Go))
+	t.Field("relaybench_sha256", "its sha256", optional(b.SHA256))
 }
 
 func (s *Session) showLog(r *store.Report) error {

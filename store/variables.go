@@ -128,6 +128,7 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	occasion("bench-version", "version of relaybench", versionType, func(r *Report) string { return r.Provenance.Bench.Version }),
 	occasion("bench-revision", "revision of relaybench", variable.String, func(r *Report) string { return r.Provenance.Bench.Revision }),
 	occasion("bench-go", "Go that relaybench was built with", variable.String, func(r *Report) string { return r.Provenance.Bench.Go }),
+	occasion("bench-sha256", "of relaybench's binary", hexType, func(r *Report) string { return r.Provenance.Bench.SHA256 }),
 	occasion("host-load", "load average over a minute before the run", variable.Float(0, math.MaxFloat64), func(r *Report) string {
 		if r.Provenance.Host.Name == "" {
 			return ""

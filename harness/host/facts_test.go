@@ -4,8 +4,11 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/shirou/gopsutil/v4/cpu"
 )
 
 func TestFacts(t *testing.T) {
@@ -130,13 +133,42 @@ func TestCgroupMemory(t *testing.T) {
 }
 
 func TestDistribution(t *testing.T) {
-	for _, c := range []struct{ name, text, want string }{
-		{"etc/os-release", "NAME=\"Debian GNU/Linux\"\nID=debian\nVERSION_ID=\"13\"\n# x\n\n", "debian 13"},
-		{"usr/lib/os-release", "ID='arch'\n", "arch"},
+	for _, c := range []struct{ name, text, want, full string }{
+		{"etc/os-release", "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nNAME=\"Debian GNU/Linux\"\nID=debian\nVERSION_ID=\"13\"\n# x\n\n", "debian 13", "Debian GNU/Linux 13 (trixie)"},
+		{"usr/lib/os-release", "ID='arch'\n", "arch", ""},
 	} {
-		if got := distribution(t.Context(), files(map[string]string{c.name: c.text})); got != c.want {
-			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		if got, full := distribution(t.Context(), files(map[string]string{c.name: c.text})); got != c.want || full != c.full {
+			t.Errorf("%s: got %q, %q, want %q, %q", c.name, got, full, c.want, c.full)
 		}
+	}
+}
+
+func TestTurbo(t *testing.T) {
+	const intel, other = "sys/devices/system/cpu/intel_pstate/no_turbo", "sys/devices/system/cpu/cpufreq/boost"
+	for _, c := range []struct {
+		files map[string]string
+		want  string
+	}{
+		{nil, ""},
+		{map[string]string{intel: "0\n"}, "on"},
+		{map[string]string{intel: "1\n"}, "off"},
+		{map[string]string{other: "1\n"}, "on"},
+		{map[string]string{other: "0\n"}, "off"},
+		{map[string]string{other: "x\n"}, ""},
+	} {
+		if got := turbo(files(c.files)); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.files, got, c.want)
+		}
+	}
+}
+
+func TestUname(t *testing.T) {
+	got := uname(files(map[string]string{"proc/sys/kernel/ostype": "Linux\n", "proc/sys/kernel/version": "#1 SMP Debian 6.18.44-1\n"}), "6.18.44")
+	if !strings.HasPrefix(got, "Linux 6.18.44 #1 SMP Debian 6.18.44-1 ") {
+		t.Errorf("got %q", got)
+	}
+	if n := sockets([]cpu.InfoStat{{PhysicalID: "0"}, {PhysicalID: "0"}, {PhysicalID: "1"}, {}}); n != 2 {
+		t.Errorf("%d sockets, want 2", n)
 	}
 }
 

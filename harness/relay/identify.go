@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -107,6 +108,19 @@ func identify(ctx context.Context, form, path string) (Program, error) {
 	}
 	return p, nil
 }
+
+// OwnSHA256 is of the binary that this process runs, read once; "" where it cannot be read.
+var OwnSHA256 = sync.OnceValue(func() string {
+	path, err := keeperPath()
+	if err != nil {
+		return ""
+	}
+	sum, _, err := digest(path)
+	if err != nil {
+		return ""
+	}
+	return sum
+})
 
 func digest(path string) (sum string, size int64, err error) {
 	f, err := os.Open(path)

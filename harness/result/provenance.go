@@ -57,6 +57,14 @@ type Host struct {
 	CgroupCPU      float64 `json:"cgroup_cpu"`    // CPUs that the cgroup allows; 0: no limit
 	CgroupMemory   uint64  `json:"cgroup_memory"` // bytes; 0: no limit
 	Load1          float64 `json:"load1"`         // load average over a minute, before the run
+
+	// For a reader: no condition of any comparison, and unknown in reports made before they were.
+	Uname   string `json:"uname,omitempty"`   // the kernel: its name, release, build and the machine's architecture
+	Release string `json:"release,omitempty"` // the distribution's name in full
+	Sockets int    `json:"sockets,omitempty"` // of the machine
+	Cores   int    `json:"cores,omitempty"`   // of the machine, without SMT
+	Threads int    `json:"threads,omitempty"` // of the machine, with SMT
+	Turbo   string `json:"turbo,omitempty"`   // on, off
 }
 
 // Bench is relaybench itself.
@@ -65,4 +73,5 @@ type Bench struct {
 	Revision string `json:"revision"`
 	Payload  int    `json:"payload"` // version of the payloads, a condition of every comparison
 	Go       string `json:"go"`
+	SHA256   string `json:"sha256,omitempty"` // of its binary
 }
