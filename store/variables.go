@@ -129,6 +129,13 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	occasion("bench-revision", "revision of relaybench", variable.String, func(r *Report) string { return r.Provenance.Bench.Revision }),
 	occasion("bench-go", "Go that relaybench was built with", variable.String, func(r *Report) string { return r.Provenance.Bench.Go }),
 	occasion("bench-sha256", "of relaybench's binary", hexType, func(r *Report) string { return r.Provenance.Bench.SHA256 }),
+	// Note: no conditions, so that reports made before these were known are not apart from others.
+	occasion("host-uname", "its kernel, with the build and the architecture", variable.String, func(r *Report) string { return r.Provenance.Host.Uname }),
+	occasion("host-release", "its distribution's name in full", variable.String, func(r *Report) string { return r.Provenance.Host.Release }),
+	occasion("host-sockets", "its CPU sockets", variable.Int(1, math.MaxInt64), func(r *Report) string { return count(r.Provenance.Host.Sockets) }),
+	occasion("host-cores", "its cores, without SMT", variable.Int(1, math.MaxInt64), func(r *Report) string { return count(r.Provenance.Host.Cores) }),
+	occasion("host-threads", "its hardware threads, with SMT", variable.Int(1, math.MaxInt64), func(r *Report) string { return count(r.Provenance.Host.Threads) }),
+	occasion("host-turbo", "whether its CPUs may run above their base frequency: on, off", variable.String, func(r *Report) string { return r.Provenance.Host.Turbo }),
 	occasion("host-load", "load average over a minute before the run", variable.Float(0, math.MaxFloat64), func(r *Report) string {
 		if r.Provenance.Host.Name == "" {
 			return ""
