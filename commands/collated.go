@@ -144,15 +144,7 @@ func (s *Session) rowTable(c *store.Collated, p *store.Peers) *table.Table {
 		medians := []table.Cell{table.Text(rowName(c.Variable, r.Value)), table.Int(len(r.Runs))}
 		spreads := []table.Cell{table.Text(""), table.Text("")}
 		for j := range r.Cells {
-			cell := &r.Cells[j]
-			n := cell.Summary.N
-			text, spread := table.Dash, spreadText(cell)
-			if n > 0 {
-				text = quantity(cell.Summary.Median, cell.Metric.Unit)
-			}
-			if n > 0 && n != len(r.Runs) {
-				spread = strings.TrimSpace(fmt.Sprintf("%s (%d)", spread, n))
-			}
+			text, spread := cellTexts(&r.Cells[j], len(r.Runs))
 			if s.format == Markdown {
 				text, spread = strings.TrimSpace(text+" "+spread), ""
 			}
@@ -168,6 +160,19 @@ func (s *Session) rowTable(c *store.Collated, p *store.Peers) *table.Table {
 		}
 	}
 	return t
+}
+
+// cellTexts are the median of a cell of so many runs, and its spread, with how many values there are where that is not as many.
+func cellTexts(cell *store.Cell, runs int) (median, spread string) {
+	n := cell.Summary.N
+	median, spread = table.Dash, spreadText(cell)
+	if n > 0 {
+		median = quantity(cell.Summary.Median, cell.Metric.Unit)
+	}
+	if n > 0 && n != runs {
+		spread = strings.TrimSpace(fmt.Sprintf("%s (%d)", spread, n))
+	}
+	return median, spread
 }
 
 // runTable is a row a report.

@@ -98,7 +98,7 @@ func commandTable() []command {
 	group("run", testCommand, abCommand, searchCommand, noiseCommand, costCommand, explainCommand())
 	group("relay", relayUseCommand, relaySwitchCommand, relayListCommand, relayPruneCommand, relayTailCommand, relayConfigCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
-	group("reports", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, deleteCommand)
+	group("reports", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, publishCommand, deleteCommand)
 	group("store", exportCommand, importCommand, dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dumpCommand)
 	group("shell", defineCommand(), setCommand, nameCommand, historyCommand, helpCommand(), quitCommand("quit"), quitCommand("exit"))
 	return all

@@ -73,8 +73,9 @@ type export struct {
 	format  string
 	entries []store.Entry
 	cut     int
-	ids     []string // of those that can be read
-	said    []string // what is to be known beside it
+	ids     []string    // of those that can be read
+	said    []string    // what is to be known beside it
+	beside  []csvColumn // of CSV, after the marks
 }
 
 // do exports to a file, or to the client.
@@ -227,6 +228,7 @@ func (x *export) csvColumns() []csvColumn {
 		}
 	}
 	columns = append(columns, csvColumn{"marks", func(_ *store.Report, e *store.Entry, _ map[string]string) table.Cell { return markNames(e) }})
+	columns = append(columns, x.beside...)
 	for i := range store.Metrics {
 		m := &store.Metrics[i]
 		if of, ok := strings.CutSuffix(m.Name, "-p50"); ok {

@@ -193,8 +193,15 @@ func (s *Session) showHost(r *store.Report) error {
 	return s.print(t)
 }
 
-// hostRecord is what is known of a machine.
+// hostRecord is what is known of a machine, and its load before a run.
 func hostRecord(h result.Host) *table.Table {
+	t := hostFacts(h)
+	t.Field("load1", "load average before", table.Float(h.Load1, h.OS != ""))
+	return t
+}
+
+// hostFacts is what is known of a machine.
+func hostFacts(h result.Host) *table.Table {
 	t := table.Record()
 	t.Field("name", "name", optional(h.Name))
 	t.Field("cpu", "CPU", optional(h.CPU))
@@ -207,7 +214,6 @@ func hostRecord(h result.Host) *table.Table {
 	t.Field("governor", "governor", optional(h.Governor))
 	t.Field("cgroup_cpus", "CPUs of the cgroup", table.Float(h.CgroupCPU, h.CgroupCPU > 0))
 	t.Field("cgroup_memory_bytes", "memory of the cgroup", table.Float(float64(h.CgroupMemory), h.CgroupMemory > 0).As(byteSize(float64(h.CgroupMemory))))
-	t.Field("load1", "load average before", table.Float(h.Load1, h.OS != ""))
 	whole := func(n int) table.Cell { return table.Float(float64(n), n > 0) }
 	t.Field("uname", "uname", optional(h.Uname))
 	t.Field("release", "release", optional(h.Release))

@@ -326,6 +326,17 @@ func (c *Collated) choose(q Collation) error {
 	return err
 }
 
+// Sets orders sets of conditions as groups are ordered, one a group, and says
+// which of them all have in common. The groups have no rows.
+func Sets(sets []map[string]string) *Collated {
+	c := &Collated{}
+	for _, conditions := range sets {
+		c.Groups = append(c.Groups, Peers{Conditions: conditions})
+	}
+	c.share()
+	return c
+}
+
 // each does something to all groups, several at once.
 func (c *Collated) each(do func(*Peers)) {
 	var workers sync.WaitGroup

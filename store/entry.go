@@ -171,6 +171,16 @@ func (e *Entry) Vars() map[string]string {
 	return values
 }
 
+// Conditions are those of its variables that are not of the occasion: what [Entry.Group] without a name is the key of.
+func (e *Entry) Conditions() map[string]string {
+	values := e.Vars()
+	maps.DeleteFunc(values, func(name, _ string) bool {
+		i, ok := place[name]
+		return ok && Variables[i].Role == Occasion
+	})
+	return values
+}
+
 // Metric is the value of a headline metric, in its unit; ok is false where it is unknown.
 func (e *Entry) Metric(name string) (value float64, ok bool) {
 	number := slices.IndexFunc(headlines, func(i int) bool { return Metrics[i].Name == name })
