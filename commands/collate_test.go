@@ -10,6 +10,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"relaybench/harness/result"
 	"relaybench/store"
 	"relaybench/store/storetest"
 )
@@ -90,6 +91,43 @@ func TestCollate(t *testing.T) {
 
 	_, got = do(t, s, &out, "collate relay-branch -n 6")
 	wants(t, strings.Join(strings.Fields(got), " "), "no verdict: needs 4 runs a side, has 3", "6 reports compared; 4 older left out by -n")
+}
+
+// Where one build drops what another one forwards, that is said beside what an
+// envelope costs, and a reason that nobody has heard of has a line of its own.
+func TestCollateSaysWhoForwardsLess(t *testing.T) {
+	db := storetest.Open(t)
+	inTurns(t, db, 4, func(side, i int, r *store.Report) {
+		r.Provenance.Relay.Version = []string{"26.4.0", "26.9.0"}[side]
+		if side == 1 {
+			k := &r.Result.Kinds[0]
+			cell := k.Answers[result.Accepted.String()]
+			dropped := cell.Sends / 10
+			cell.Arrived, cell.ArrivedItems = cell.Arrived-dropped, cell.ArrivedItems-dropped
+			cell.Missing, cell.MissingItems = dropped, dropped
+			k.Elements -= dropped
+			k.Outcomes = []result.Outcome{{Outcome: 3, Reason: "reason_of_tomorrow", Category: k.Category, Quantity: dropped}}
+		}
+	})
+	var out strings.Builder
+	s := session(db, &out)
+	_, got := do(t, s, &out, "collate relay-version")
+	wants(t, strings.Join(strings.Fields(got), " "), "CPU per envelope is of different work: 26.4.0 100%, 26.9.0 9")
+	_, got = do(t, s, &out, "collate relay-branch --singles")
+	if strings.Contains(got, "different work") {
+		t.Errorf("said of one row:\n%s", got)
+	}
+	entries, _, err := db.Entries(nil, store.Newest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		v, _ := e.Var("relay-version")
+		_, got = do(t, s, &out, "show "+e.ID+" ledger")
+		if is := strings.Contains(got, "reason_of_tomorrow"); is != (v == "26.9.0") {
+			t.Errorf("version %s: the ledger has the reason: %v\n%s", v, is, got)
+		}
+	}
 }
 
 // What programs read: all ids, no number that is none, each row as long as the head.

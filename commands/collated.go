@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"relaybench/harness/plan"
 	"relaybench/harness/variable"
 	"relaybench/store"
+	"relaybench/store/stats"
 )
 
 // printCollated prints a comparison for a person.
@@ -73,6 +75,9 @@ func (s *Session) printPeers(db *store.DB, c *store.Collated, p *store.Peers, a 
 			notes = append(notes, fmt.Sprintf("%s: its runs are of %d different values of %s", rowName(c.Variable, r.Value), n, name))
 		}
 	}
+	if note := sharesNote(c, p); note != "" {
+		notes = append(notes, note)
+	}
 	pairs := pairsOf(c, p)
 	if len(pairs) > 0 {
 		if s.format == Text {
@@ -100,6 +105,37 @@ func (s *Session) printPeers(db *store.DB, c *store.Collated, p *store.Peers, a 
 		}
 	}
 	return nil
+}
+
+// sameShare is how many percent of what was sent two rows may differ by that count as having forwarded the same.
+const sameShare = 0.1
+
+// sharesNote says that the rows of a group did not forward the same share of
+// what they were sent: a build that drops what another one forwards does other work.
+func sharesNote(c *store.Collated, p *store.Peers) string {
+	const share = "arrived-share"
+	var parts []string
+	least, most := math.Inf(1), math.Inf(-1)
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		var values []float64
+		for j := range r.Runs {
+			_, unfit := r.Runs[j].Unfit(share)
+			if v, ok := r.Runs[j].Metric(share); ok && !unfit {
+				values = append(values, v)
+			}
+		}
+		if len(values) == 0 {
+			continue
+		}
+		median := stats.Summarize(values).Median
+		least, most = min(least, median), max(most, median)
+		parts = append(parts, rowName(c.Variable, r.Value)+" "+quantity(median, "%"))
+	}
+	if most-least <= sameShare || len(parts) < 2 {
+		return ""
+	}
+	return "they did not forward the same share of what they were sent, so their CPU per envelope is of different work: " + strings.Join(parts, ", ")
 }
 
 // mixedBy is what tells most of how the runs of a row differ in what varies with the variable.

@@ -354,7 +354,7 @@ func (r *Repo) Here(ctx context.Context, scratch string) (Source, error) {
 	}
 	defer os.RemoveAll(own)
 	env := []string{"GIT_INDEX_FILE=" + filepath.Join(own, "index"), "GIT_OBJECT_DIRECTORY=" + objects(scratch), "GIT_ALTERNATE_OBJECT_DIRECTORIES=" + filepath.Join(r.common, "objects")}
-	for _, args := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}, {"write-tree"}} {
+	for _, args := range [][]string{{"read-tree", "HEAD"}, {"add", "--all"}, {"write-tree", "--missing-ok"}} { // a clone may be without files that its tree leaves out
 		if s.Changes, err = r.askIn(ctx, r.path, env, args...); err != nil {
 			return s, fmt.Errorf("git %s: %w", args[0], err)
 		}
