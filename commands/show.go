@@ -156,7 +156,8 @@ func (s *Session) showSamples(r *store.Report) error {
 		{Key: "accepted", Data: true}, {Key: "refused", Right: true}, {Key: "failed", Right: true}, {Key: "arrived", Right: true},
 		{Key: "outcomes", Data: true}, {Key: "backlog", Right: true},
 		{Key: "relay_cpu_ns", Head: "relay CPU", Right: true}, {Key: "relay_rss_bytes", Head: "RSS", Right: true}, {Key: "threads", Data: true},
-		{Key: "harness_cpu_ns", Head: "own CPU", Right: true}, {Key: "late_max_ns", Head: "late", Right: true}, {Key: "open", Right: true},
+		{Key: "harness_cpu_ns", Head: "own CPU", Right: true}, {Key: "harness_rss_bytes", Head: "own RSS", Right: true},
+		{Key: "late_max_ns", Head: "late", Right: true}, {Key: "open", Right: true},
 	}}
 	seen := func(v int64, text func(float64) string) table.Cell {
 		return table.Float(float64(v), v >= 0).As(text(float64(v)))
@@ -169,7 +170,8 @@ func (s *Session) showSamples(r *store.Report) error {
 		t.Add(table.Int(x.At).As(fmt.Sprintf("%.1f s", time.Duration(x.At).Seconds())), table.Text(step),
 			counted(x.Due), counted(x.Sent), counted(x.Accepted), counted(x.Refused), counted(x.Failed), counted(x.Arrived), counted(x.Outcomes),
 			table.Int(x.Backlog), seen(x.RelayCPU, span), seen(x.RelayRSS, byteSize), seen(int64(x.Threads), figures),
-			seen(x.HarnessCPU, span), table.Int(x.LateMax).As(span(float64(x.LateMax))), table.Int(x.Open))
+			seen(x.HarnessCPU, span), table.Float(float64(x.HarnessRSS), x.HarnessRSS > 0).As(byteSize(float64(x.HarnessRSS))),
+			table.Int(x.LateMax).As(span(float64(x.LateMax))), table.Int(x.Open))
 	}
 	return s.print(t)
 }

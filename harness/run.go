@@ -18,7 +18,6 @@ import (
 
 	"relaybench/envelope"
 	"relaybench/harness/blaster"
-	"relaybench/harness/host"
 	"relaybench/harness/perf"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
@@ -72,17 +71,17 @@ const (
 
 // limits are how long a run waits for what.
 type limits struct {
-	ready  time.Duration // from the relay's start to its health check
-	global time.Duration // then to its query for the global config
-	warm   time.Duration // then to settled warm-up, with progress
-	idle   time.Duration // the idle window
-	flush  time.Duration // until a flush of statsd begins, or after the drain until one is whole
-	grace  time.Duration // from SIGTERM to SIGKILL
-	rounds int           // of the calibration
-	memory func() (left, total uint64, ok bool)
+	ready  time.Duration                        // from the relay's start to its health check
+	global time.Duration                        // then to its query for the global config
+	warm   time.Duration                        // then to settled warm-up, with progress
+	idle   time.Duration                        // the idle window
+	flush  time.Duration                        // until a flush of statsd begins, or after the drain until one is whole
+	grace  time.Duration                        // from SIGTERM to SIGKILL
+	rounds int                                  // of the calibration
+	memory func() (left, total uint64, ok bool) // nil: what the host tells
 }
 
-var defaultLimits = limits{memory: host.Memory, ready: 60 * time.Second, global: 30 * time.Second, warm: 30 * time.Second,
+var defaultLimits = limits{ready: 60 * time.Second, global: 30 * time.Second, warm: 30 * time.Second,
 	idle: 500 * time.Millisecond, flush: 3 * flushEvery, grace: 10 * time.Second, rounds: calibrateRounds}
 
 // ErrRelayDied is in the error of a run whose relay ended by itself.

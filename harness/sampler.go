@@ -128,6 +128,12 @@ const guardEvery = 200 * time.Millisecond
 func (x *run) guard(ctx context.Context, stop context.CancelCauseFunc) {
 	tick := time.NewTicker(guardEvery)
 	defer tick.Stop()
+	memory := x.limits.memory
+	if memory == nil {
+		m := host.OpenMemory()
+		defer m.Close()
+		memory = m.Left
+	}
 	for {
 		select {
 		case <-x.died():
@@ -136,7 +142,7 @@ func (x *run) guard(ctx context.Context, stop context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if left, total, ok := x.limits.memory(); ok && left < total/10 {
+			if left, total, ok := memory(); ok && left < total/10 {
 				stop(&memoryGuard{left, total})
 				return
 			}
@@ -232,6 +238,7 @@ func (s *sampler) take(self int, selfCPU int64, perSend map[int]float64, drainin
 	if cpu, ok := processCPU(self); ok {
 		v.HarnessCPU = cpu - selfCPU
 	}
+	v.HarnessRSS, _, _, _ = processMemory(self)
 	s.samples = append(s.samples, v)
 	x.tell(func(o Observer) { o.Sample(v) })
 }

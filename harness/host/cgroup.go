@@ -30,7 +30,7 @@ func cgroupLimits(root fs.FS) (cpus float64, memory uint64) {
 	for _, at := range levels(root, "cpu") {
 		allow(read(root, path.Join(at, "cpu.cfs_quota_us")), read(root, path.Join(at, "cpu.cfs_period_us")))
 	}
-	for _, m := range memories(root) {
+	for _, m := range memoryLimits(root) {
 		if memory == 0 || m.most < memory {
 			memory = m.most
 		}
@@ -38,41 +38,27 @@ func cgroupLimits(root fs.FS) (cpus float64, memory uint64) {
 	return cpus, memory
 }
 
-// memoryUse is a limit of memory, and how much of it is used.
-type memoryUse struct {
-	most, used uint64
-	known      bool // used is
+// memoryLimit is a limit of memory, and where it is told how much of it is used.
+type memoryLimit struct {
+	most  uint64
+	at    string // the cgroup's folder
+	used  string // a file there
+	cache string // how the line of memory.stat begins that tells the cache of files not lately used
 }
 
-// memories are the limits of memory that hold for this process. What the
-// kernel gives up when it is short, the cache of files not lately used, is not used.
-func memories(root fs.FS) (all []memoryUse) {
+// memoryLimits are the limits of memory that hold for this process.
+func memoryLimits(root fs.FS) (all []memoryLimit) {
 	for _, v := range []struct{ controller, most, used, cache string }{
 		{"", "memory.max", "memory.current", "inactive_file "},
 		{"memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
 	} {
 		for _, at := range levels(root, v.controller) {
-			most, err := strconv.ParseUint(read(root, path.Join(at, v.most)), 10, 64)
-			if err != nil || most == 0 || most >= noLimit {
-				continue
+			if most, err := strconv.ParseUint(read(root, path.Join(at, v.most)), 10, 64); err == nil && most > 0 && most < noLimit {
+				all = append(all, memoryLimit{most, at, v.used, v.cache})
 			}
-			used, err := strconv.ParseUint(read(root, path.Join(at, v.used)), 10, 64)
-			used -= min(used, line(read(root, path.Join(at, "memory.stat")), v.cache))
-			all = append(all, memoryUse{most, min(used, most), err == nil})
 		}
 	}
 	return all
-}
-
-// line is the number in a line of a text that begins so; 0 where there is none.
-func line(text, begin string) uint64 {
-	for l := range strings.Lines(text) {
-		if v, is := strings.CutPrefix(l, begin); is {
-			n, _ := strconv.ParseUint(strings.TrimSpace(v), 10, 64)
-			return n
-		}
-	}
-	return 0
 }
 
 // levels are the folders of this process's cgroup and of those above it, as far

@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/mem"
 )
 
 func TestFacts(t *testing.T) {
@@ -111,24 +112,36 @@ func TestCgroupMemory(t *testing.T) {
 		{"rubbish", map[string]string{at + "a/memory.max": "0", at + "a/memory.current": "x", at + "a/memory.stat": "inactive_file x"}, 0, 0},
 	} {
 		c.files["proc/self/cgroup"], c.files["proc/self/mountinfo"] = "0::/a\n", mounts
-		left, total, limited := cgroupMemory(files(c.files))
+		left, total, limited := openMemory(files(c.files)).cgroup()
 		if left != c.left || total != c.total || limited != (c.total > 0) {
 			t.Errorf("%s: got %d of %d, %v, want %d of %d", c.name, left, total, limited, c.left, c.total)
 		}
 	}
 	old := map[string]string{"proc/self/cgroup": "4:memory:/a", "proc/self/mountinfo": mounts1, "sys/fs/cgroup/memory/a/memory.limit_in_bytes": "1000",
 		"sys/fs/cgroup/memory/a/memory.usage_in_bytes": "800", "sys/fs/cgroup/memory/a/memory.stat": "inactive_file 1\ntotal_inactive_file 100\n"}
-	if left, total, limited := cgroupMemory(files(old)); left != 300 || total != 1000 || !limited {
+	if left, total, limited := openMemory(files(old)).cgroup(); left != 300 || total != 1000 || !limited {
 		t.Errorf("version 1: got %d of %d, %v, want 300 of 1000", left, total, limited)
 	}
-	if _, _, limited := cgroupMemory(files(nil)); limited {
+	if _, _, limited := openMemory(files(nil)).cgroup(); limited {
 		t.Error("without a cgroup there is a limit")
 	}
 	if n := CPUs(); n <= 0 || n > float64(runtime.NumCPU()) {
 		t.Errorf("%v CPUs", n)
 	}
-	if left, total, ok := Memory(); ok && (left == 0 || left > total) {
-		t.Errorf("%d of %d left", left, total)
+}
+
+func TestMemory(t *testing.T) {
+	m := OpenMemory()
+	defer m.Close()
+	left, total, ok := m.Left()
+	if ok && (left == 0 || left > total) || !ok && runtime.GOOS == "linux" {
+		t.Errorf("%d of %d left, %v", left, total, ok)
+	}
+	if v, err := mem.VirtualMemory(); err == nil && ok && total > v.Total {
+		t.Errorf("%d bytes, where the system has %d", total, v.Total)
+	}
+	if n := testing.AllocsPerRun(10, func() { m.Left() }); runtime.GOOS == "linux" && n != 0 {
+		t.Errorf("%v allocations a reading", n)
 	}
 }
 

@@ -200,6 +200,7 @@ type Sample struct {
 	RelayRSS   int64  `json:"relay_rss"`      // bytes; -1 unknown
 	Threads    int    `json:"threads"`        // of the relay; -1 unknown
 	HarnessCPU int64  `json:"harness_cpu_ns"` // of relaybench, without its sender processes
+	HarnessRSS int64  `json:"harness_rss"`    // likewise, in bytes; 0 unknown, as in reports of before it was sampled
 	LateMax    int64  `json:"late_max_ns"`    // the largest lateness of a send since the sample before
 	Open       int    `json:"open"`           // envelope requests open at the upstream
 }

@@ -72,7 +72,7 @@ func Report(seconds int) *store.Report {
 	for s := range seconds {
 		sent := uint64(200 * (s + 1))
 		r.Samples = append(r.Samples, result.Sample{At: int64(s+1) * 1e9, Due: sent, Sent: sent, Accepted: sent - 1, Arrived: sent - 3, Backlog: 3,
-			RelayCPU: int64(sent) * 3e6, RelayRSS: 85<<20 + int64(s)<<10, Threads: 14, HarnessCPU: int64(sent) * 100_000, LateMax: 150_000 + int64(s), Open: 2})
+			RelayCPU: int64(sent) * 3e6, RelayRSS: 85<<20 + int64(s)<<10, Threads: 14, HarnessCPU: int64(sent) * 100_000, HarnessRSS: 60 << 20, LateMax: 150_000 + int64(s), Open: 2})
 	}
 	return &store.Report{
 		Plan: map[string]string{"duration": time.Duration(load).String(), "rate": "200", "mix": "errors=3,logs=1", "http.encoding": "zstd"},
