@@ -75,13 +75,34 @@ func (r *reader) decode(encoding, wire []byte, limit int) ([]byte, *refusal) {
 }
 
 // ingest decodes, parses and counts the body of an envelope request, and says
-// how to answer it: the body of the answer, which it appends to dst, and the treatment.
+// how to answer it: the body of the answer, which it appends to dst, and the
+// treatment. It waits for a reader.
 func (s *Server) ingest(dst, encoding, wire []byte, at int64) ([]byte, Treatment) {
 	r := <-s.readers
-	defer func() {
-		r.free()
-		s.readers <- r
-	}()
+	defer func() { s.readers <- r }()
+	return s.ingestBy(r, dst, encoding, wire, at)
+}
+
+// ingestOn does it on a host, where a body that is not large needs no other reader than the host's.
+func (s *Server) ingestOn(h host, dst, encoding, wire []byte, at int64) ([]byte, Treatment) {
+	r := h.own()
+	if r == nil {
+		return s.ingest(dst, encoding, wire, at)
+	}
+	if len(wire) > roomUnit {
+		return s.ingestAside(h, dst, encoding, wire, at)
+	}
+	return s.ingestBy(r, dst, encoding, wire, at)
+}
+
+// ingestAside does it beside what else the host serves.
+func (s *Server) ingestAside(h host, dst, encoding, wire []byte, at int64) (answer []byte, t Treatment) {
+	h.await(func() { answer, t = s.ingest(dst, encoding, wire, at) })
+	return answer, t
+}
+
+func (s *Server) ingestBy(r *reader, dst, encoding, wire []byte, at int64) ([]byte, Treatment) {
+	defer r.free()
 	plain, refused := r.decode(encoding, wire, s.limits.plain)
 	if refused != nil {
 		return s.refuse(dst, refused)
@@ -138,12 +159,13 @@ func (s *Server) serveEnvelope(ctx *fasthttp.RequestCtx, at int64) {
 	defer s.counts.open.down()
 	var room [128]byte
 	wire := ctx.Request.Body()
-	answer, t := s.ingest(room[:0], ctx.Request.Header.ContentEncoding(), wire, at)
+	h := hostOf(ctx)
+	answer, t := s.ingestOn(h, room[:0], ctx.Request.Header.ContentEncoding(), wire, at)
 	if len(wire) > keepBytes {
 		ctx.Request.SwapBody(nil)
 	}
 	if t.Delay > 0 {
-		s.wait(t.Delay)
+		h.sleep(t.Delay)
 	}
 	if t.Drop {
 		s.counts.answers.add([]byte("dropped"), 1)

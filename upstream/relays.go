@@ -98,21 +98,30 @@ func (s *Server) serveUnknown(ctx *fasthttp.RequestCtx, path []byte, status int)
 
 // readJSON reads a body of JSON. A bad one is counted, answered and not ok.
 func (s *Server) readJSON(ctx *fasthttp.RequestCtx, v any) (ok bool) {
+	var refused *refusal
+	hostOf(ctx).await(func() {
+		refused = s.decodeJSON(ctx.Request.Header.ContentEncoding(), ctx.Request.Body(), v)
+	})
+	if refused != nil {
+		s.refuseJSON(ctx, refused)
+	}
+	return refused == nil
+}
+
+func (s *Server) decodeJSON(encoding, wire []byte, v any) *refusal {
 	r := <-s.readers
 	defer func() {
 		r.free()
 		s.readers <- r
 	}()
-	plain, refused := r.decode(ctx.Request.Header.ContentEncoding(), ctx.Request.Body(), s.limits.json)
-	if refused == nil {
-		if err := json.Unmarshal(plain, v); err != nil {
-			refused = &refusal{fasthttp.StatusBadRequest, "json", err}
-		}
-	}
+	plain, refused := r.decode(encoding, wire, s.limits.json)
 	if refused != nil {
-		s.refuseJSON(ctx, refused)
+		return refused
 	}
-	return refused == nil
+	if err := json.Unmarshal(plain, v); err != nil {
+		return &refusal{fasthttp.StatusBadRequest, "json", err}
+	}
+	return nil
 }
 
 // refuseJSON counts and answers a malformed body of one of Relay's own routes.

@@ -3,11 +3,9 @@ package upstream
 import (
 	"context"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"golang.org/x/sync/semaphore"
 )
 
 const (
@@ -36,15 +34,6 @@ func (s *Server) sized(h *fasthttp.RequestHeader) (c fasthttp.RequestConfig) {
 	return c
 }
 
-// peer is a connection, and the room that it has taken for its present body.
-type peer struct {
-	net.Conn
-	room  *semaphore.Weighted
-	read  time.Duration
-	ctx   context.Context // the server's
-	taken atomic.Int64    // units
-}
-
 // SetReadDeadline sets a deadline. One that is hours away takes the room for a
 // body first, for as long as the body itself may take; without it the connection ends.
 func (p *peer) SetReadDeadline(at time.Time) error {
@@ -52,15 +41,21 @@ func (p *peer) SetReadDeadline(at time.Time) error {
 	if at.IsZero() || units == 0 {
 		return p.Conn.SetReadDeadline(at)
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, p.read)
-	defer cancel()
 	p.free()
-	if err := p.room.Acquire(ctx, units); err != nil {
+	if !p.room.TryAcquire(units) && !p.acquire(units) {
 		p.Conn.Close()
 		return net.ErrClosed
 	}
 	p.taken.Store(units)
 	return p.Conn.SetReadDeadline(time.Now().Add(p.read))
+}
+
+// acquire waits for room.
+func (p *peer) acquire(units int64) (ok bool) {
+	ctx, cancel := context.WithTimeout(p.ctx, p.read)
+	defer cancel()
+	p.host.await(func() { ok = p.room.Acquire(ctx, units) == nil })
+	return ok
 }
 
 // free gives the room back.

@@ -82,13 +82,12 @@ type Server struct {
 	said     *tally     // sorts of what was logged
 	saying   sync.Mutex // held to log
 
-	http *fasthttp.Server
-	ln   net.Listener
-	done chan struct{}  // closed by Close
-	work sync.WaitGroup // the accepting goroutine, and one for each connection
-
-	mu    sync.Mutex
-	conns map[net.Conn]struct{} // open ones; nil once closed
+	http    *fasthttp.Server
+	ln      net.Listener
+	carrier carrier
+	close   func() error   // what Close does, once
+	done    chan struct{}  // closed by it
+	work    sync.WaitGroup // the accepting goroutine
 }
 
 // Start starts an upstream.
@@ -118,7 +117,6 @@ func start(c Config, l limits) (*Server, error) {
 		room:    semaphore.NewWeighted(int64(l.room / roomUnit)),
 		said:    newTally(100),
 		done:    make(chan struct{}),
-		conns:   map[net.Conn]struct{}{},
 	}
 	if s.kinds == nil {
 		s.kinds = envelope.Kinds
@@ -164,6 +162,8 @@ func start(c Config, l limits) (*Server, error) {
 		return nil, fmt.Errorf("upstream: %w", err)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.carrier = newCarrier(s)
+	s.close = sync.OnceValue(s.end)
 	s.work.Add(1)
 	go s.accept()
 	return s, nil
@@ -175,7 +175,7 @@ type silence struct{}
 
 func (silence) Printf(string, ...any) {}
 
-// accept serves each connection on a goroutine of its own.
+// accept hands each connection to the carrier.
 //
 // Note: fasthttp's own loop hands connections to a pool of goroutines that
 // outlive it, of which Close could not wait.
@@ -191,38 +191,8 @@ func (s *Server) accept() {
 			s.wait(50 * time.Millisecond) // out of descriptors: some may come free
 			continue
 		}
-		if !s.hold(c) {
-			c.Close()
-			continue
-		}
-		s.work.Add(1)
-		go func() {
-			defer s.work.Done()
-			defer s.release(c)
-			p := &peer{Conn: c, room: s.room, read: s.limits.read, ctx: s.ctx}
-			defer p.free()
-			if err := s.http.ServeConn(p); errors.Is(err, fasthttp.ErrConcurrencyLimit) {
-				s.sayOnce("conns", "more than %d connections: answered 503", s.limits.conns)
-			}
-		}()
+		s.carrier.carry(c)
 	}
-}
-
-// hold keeps a connection for Close to cut; not ok once that was called.
-func (s *Server) hold(c net.Conn) (ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conns == nil {
-		return false
-	}
-	s.conns[c] = struct{}{}
-	return true
-}
-
-func (s *Server) release(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
 }
 
 // Addr is the address it listens on, host:port.
@@ -230,22 +200,14 @@ func (s *Server) Addr() string { return s.ln.Addr().String() }
 
 // Close stops it and waits for its goroutines. Connections still open are cut.
 // The counts can be read on. Closing it again does nothing.
-func (s *Server) Close() error {
-	s.mu.Lock()
-	conns := s.conns
-	s.conns = nil
-	s.mu.Unlock()
-	if conns == nil {
-		s.work.Wait()
-		return nil
-	}
+func (s *Server) Close() error { return s.close() }
+
+func (s *Server) end() error {
 	close(s.done)
 	s.cancel()
 	err := s.ln.Close()
-	for c := range conns {
-		c.Close()
-	}
 	s.work.Wait()
+	s.carrier.stop()
 	if err != nil {
 		return fmt.Errorf("upstream: close: %w", err)
 	}

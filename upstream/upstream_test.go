@@ -13,15 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"relaybench/envelope"
 )
 
 // patience is how long a test waits for what takes milliseconds.
 const patience = 20 * time.Second
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // testKinds are kinds with one wire type, with a container, and with two wire types.
 var testKinds = []envelope.Kind{
