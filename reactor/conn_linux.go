@@ -89,7 +89,9 @@ func (c *Conn) Read(p []byte) (int, error) {
 		if err := c.ready(&c.read); err != nil {
 			return 0, c.fault("read", err)
 		}
-		n, err := unix.Read(c.fd, p)
+		// Note: syscall's Read and Write, not unix's: for the race detector, what one
+		// end of a connection did before a write comes before what the other does after the read.
+		n, err := syscall.Read(c.fd, p)
 		switch {
 		case n > 0:
 			// Note: what comes after a short read is an event of its own.
@@ -112,7 +114,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 		if err := c.ready(&c.write); err != nil {
 			return n, c.fault("write", err)
 		}
-		m, err := unix.Write(c.fd, p[n:])
+		m, err := syscall.Write(c.fd, p[n:])
 		if m > 0 {
 			n += m
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,51 +51,3 @@ func (s *Server) serveConn(c net.Conn, h host) {
 
 // hostOf is what a request is served on.
 func hostOf(ctx *fasthttp.RequestCtx) host { return ctx.Conn().(*peer).host }
-
-// goroutines is a carrier that has a goroutine for each connection.
-type goroutines struct {
-	s    *Server
-	work sync.WaitGroup
-
-	mu    sync.Mutex
-	conns map[net.Conn]struct{} // open ones; nil once stopped
-}
-
-func newGoroutines(s *Server) *goroutines {
-	return &goroutines{s: s, conns: map[net.Conn]struct{}{}}
-}
-
-func (g *goroutines) carry(c net.Conn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.conns == nil {
-		c.Close()
-		return
-	}
-	g.conns[c] = struct{}{}
-	g.work.Go(func() {
-		defer g.release(c)
-		g.s.serveConn(c, g)
-	})
-}
-
-func (g *goroutines) release(c net.Conn) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.conns, c)
-}
-
-func (g *goroutines) stop() {
-	g.mu.Lock()
-	conns := g.conns
-	g.conns = nil
-	g.mu.Unlock()
-	for c := range conns {
-		c.Close()
-	}
-	g.work.Wait()
-}
-
-func (g *goroutines) sleep(d time.Duration) { g.s.wait(d) }
-func (g *goroutines) await(f func())        { f() }
-func (g *goroutines) own() *reader          { return nil }

@@ -25,14 +25,15 @@ type Config struct {
 	Features []string        // feature flags of every project, beside those that Kinds need
 	Quotas   []Quota         // of every project
 	Latency  time.Duration   // before the answer to each envelope but warm-ups, beside what Fault delays
-	Fault    Fault           // nil: none
+	Fault    Fault           // nil: none; it must not wait
 	Conns    int             // connections that are expected, where they are more than 4096
 	// Arrived is called for each send of a run (not a warm-up) when the first of
 	// its kind's item types is first acknowledged, with the index of its kind in
 	// Kinds, and both times since Zero: at is when the whole request had been
-	// received. Called concurrently.
+	// received. Called concurrently; it must not wait.
 	Arrived func(kind int, due, at int64)
 	// Log is told, once per sort, of what was not understood, one text at a time; nil: nowhere.
+	// What it waits for holds up requests.
 	Log func(text string)
 }
 
@@ -43,7 +44,7 @@ type limits struct {
 	json    int           // bytes of a decoded body of JSON
 	conns   int           // open connections; more are answered 503
 	room    int           // bytes of bodies over 64 KiB that are received at once; more wait
-	readers int           // bodies that are decoded, parsed and counted at once; more wait
+	readers int           // bodies that are decoded, parsed and counted at once, beside those that loops decode; more wait
 	read    time.Duration // from the first byte of a request (on a new connection: from its start) to its last
 	write   time.Duration // for an answer
 	idle    time.Duration // between requests; Relay itself gives up a connection after 90 s
@@ -95,12 +96,15 @@ type Server struct {
 // What peers can make it hold is bounded. There are at most 4096 connections (or Conns),
 // each with buffers and a body of 64 KiB, 400 MiB in all. Larger bodies, of at
 // most 32 MiB, share 256 MiB: one for which there is no room waits up to 30 s,
-// then its connection ends, and Relay sends it again. Two bodies per CPU (at
-// least four) are decoded at a time, to 64 MiB at most (to 4 MiB, where that is
+// then its connection ends, and Relay sends it again. Three bodies per CPU (at
+// least five) are decoded at a time, to 64 MiB at most (to 4 MiB, where that is
 // more than 256 times what was received), beside which their
 // parsed items take up to six times as much in the worst case. A chunked body
 // has at most 64 KiB. Buffers over 1 MiB are given back after use. A request must be received
 // within 30 s; connections may idle for 10 minutes.
+//
+// On Linux, connections share a few threads (see package reactor): while a body
+// of up to 64 KiB is decoded, what shares its thread waits.
 func Start(c Config) (*Server, error) { return start(c, defaultLimits()) }
 
 func start(c Config, l limits) (*Server, error) {
