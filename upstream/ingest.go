@@ -90,14 +90,16 @@ func (s *Server) ingestOn(h host, dst, encoding, wire []byte, at int64) ([]byte,
 		return s.ingest(dst, encoding, wire, at)
 	}
 	if len(wire) > roomUnit {
-		return s.ingestAside(h, dst, encoding, wire, at)
+		return s.ingestAside(h, encoding, wire, at)
 	}
 	return s.ingestBy(r, dst, encoding, wire, at)
 }
 
 // ingestAside does it beside what else the host serves.
-func (s *Server) ingestAside(h host, dst, encoding, wire []byte, at int64) (answer []byte, t Treatment) {
-	h.await(func() { answer, t = s.ingest(dst, encoding, wire, at) })
+//
+// Note: it is not given dst, which would then be on the heap for small bodies too.
+func (s *Server) ingestAside(h host, encoding, wire []byte, at int64) (answer []byte, t Treatment) {
+	h.await(func() { answer, t = s.ingest(nil, encoding, wire, at) })
 	return answer, t
 }
 

@@ -216,6 +216,29 @@ func TestIngestAllocations(t *testing.T) {
 	}
 }
 
+// Nor does a request as a whole, from the connection to the answer.
+func TestServeAllocations(t *testing.T) {
+	s := serve(t, Config{Kinds: testKinds})
+	c := dial(t, s)
+	wire := request("POST", "/api/1/envelope/", "", []byte(send(0, "log")))
+	at := bytes.Index(wire, []byte(`"relaybench":"`)) + len(`"relaybench":"`)
+	answer := make([]byte, 4096)
+	seq := uint64(0)
+	ask := func() {
+		envelope.PutStamp(wire[at:], envelope.Stamp{Seq: seq})
+		seq++
+		if _, err := c.Write(wire); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := c.Read(answer); err != nil || !bytes.HasPrefix(answer[:n], []byte("HTTP/1.1 200 ")) {
+			t.Fatal(err, string(answer[:n]))
+		}
+	}
+	if got := testing.AllocsPerRun(1000, ask); got != 0 {
+		t.Errorf("%v allocations a request", got)
+	}
+}
+
 func FuzzIngest(f *testing.F) {
 	for _, enc := range envelope.Encodings {
 		for _, body := range []string{send(1, "event"), send(2, "replay_event", "replay_recording"), send(maxSeq, "log"),
