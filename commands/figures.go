@@ -112,8 +112,11 @@ func finePrint(r *store.Report) []string {
 	if hasKind(r, "sessions") {
 		add("sessions are forwarded as they are, not turned into metrics")
 	}
-	if f := r.Provenance.Relay.Form; f == relay.FormPath || f == relay.FormStandIn {
+	if f := r.Provenance.Relay.Form; f == relay.FormPath || f == relay.FormStandIn || f == relay.FormImage {
 		add("outcomes of every sort are on, at a small cost to the relay")
+	}
+	if b := r.Provenance.Relay; b.Form == relay.FormImage {
+		add("the relay ran in a container of %s, on this host's network; what %s itself used is not the relay's", table.Clean(b.Engine), table.Clean(b.Engine))
 	}
 	switch to := r.Plan["statsd"]; {
 	case res.Statsd != nil:

@@ -31,8 +31,12 @@ type names func(text string) bool
 // anyPath is for what is nothing but a path.
 func anyPath(string) bool { return true }
 
-// relayPath is for what `relay use` takes.
+// relayPath is for what `relay use` takes. An image by its name is one too: it is
+// any program of any registry. The published one is not.
 func relayPath(text string) bool {
+	if relay.IsImage(text) {
+		return strings.Contains(text, ":")
+	}
 	return text != relay.FormStandIn && text != relay.FormNone && text != lastUsed && !strings.Contains(text, "://")
 }
 

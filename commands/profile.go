@@ -57,6 +57,9 @@ func (f profileFlags) set(ctx context.Context, s *Session, v *plan.Values) (path
 	if form == relay.FormNone || form == relay.FormURL {
 		return "", usageError(fmt.Errorf("--perf: the relay in use is %s, which is no process that is started here", table.Clean(ref.What)), "relay use PATH")
 	}
+	if form == relay.FormImage {
+		return "", usageError(fmt.Errorf("--perf: %s runs in a container, and what tells its functions' names is in there, and gone with it", table.Clean(ref.What)), "relay use PATH takes a binary, which can be profiled")
+	}
 	graphs := []string{perf.Dwarf}
 	if form == relay.FormStandIn { // Go keeps frame pointers, and has nothing that perf could unwind by otherwise
 		graphs = []string{perf.FP}

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,8 @@ func (r reference) form() string {
 		return r.What
 	case strings.Contains(r.What, "://"):
 		return relay.FormURL
+	case relay.IsImage(r.What):
+		return relay.FormImage
 	}
 	return relay.FormPath
 }
@@ -173,7 +176,7 @@ func (b *Bench) findRelay(ctx context.Context, ref reference) (relay.Program, er
 		return program, context.Cause(ctx)
 	}
 	if err != nil {
-		return program, hinted(err, "relay use stand-in, or relay use PATH")
+		return program, hinted(err, cmp.Or(imageHint(err), "relay use stand-in, or relay use PATH"))
 	}
 	return program, nil
 }
@@ -233,13 +236,16 @@ func (s *Session) inUse() (reference, error) {
 	return *s.relay, nil
 }
 
+// imageWord stands for the image that Sentry publishes.
+const imageWord = "docker"
+
 // lastUsed stands for the relay that was used last.
 const lastUsed = "last"
 
 // named is the reference that was typed.
 func (s *Session) named(what, upstream string) (reference, error) {
 	if what != lastUsed {
-		if relayPath(what) && what != "" {
+		if relayPath(what) && what != "" && !relay.IsImage(what) {
 			what = s.from(what)
 			if upstream == "" && s.isFolder(what) {
 				path, err := s.path(what)
@@ -316,15 +322,30 @@ func (s *Session) tellCheckout(ctx context.Context, ref reference) (reference, e
 	return ref, s.printf("%s\n", s.wrap(table.Clean(fmt.Sprintf("checkout %s%s; %s kept of it. No build is in use yet: relay switch BRANCH takes a kept one, relay switch -b BRANCH builds", ref.Checkout, on, plural(number, "build is", "builds are")))))
 }
 
+// imageHint is what to do where an image could not be used, "" for any other error.
+func imageHint(err error) string {
+	switch {
+	case errors.Is(err, relay.ErrNoImage):
+		return "relay use docker:IMAGE fetches it, where it is not here"
+	case errors.Is(err, relay.ErrNoEngine) && strings.Contains(err.Error(), "permission denied"):
+		return "this user may not use the engine: docker's group may, and podman needs none"
+	case errors.Is(err, relay.ErrNoEngine):
+		return "an image needs docker or podman on this host; relay use PATH takes a binary"
+	}
+	return ""
+}
+
 // misnamed is the error of a relay that was not found, with what was probably meant.
 func misnamed(ref reference, err error) error {
 	var typed *relay.UsageError
-	words := []string{relay.FormStandIn, relay.FormNone, lastUsed}
+	words := []string{relay.FormStandIn, relay.FormNone, lastUsed, imageWord}
 	switch {
 	case errors.As(err, &typed):
 		return usageError(err, "")
 	case errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(ref.What, '/'):
 		return hinted(err, didYouMean(variable.Nearest(ref.What, words), "what is no path and no URL is "+oneOf(words)))
+	case imageHint(err) != "":
+		return hinted(err, imageHint(err))
 	}
 	return err
 }

@@ -122,6 +122,8 @@ func (s *Session) again(ctx context.Context, row *store.Row) (*runner, error) {
 		if ref.What, err = s.whereIs(path, was); err != nil {
 			return nil, err
 		}
+	case relay.FormImage:
+		ref.What = relay.ImageRef("sha256:" + was) // whatever its name means by now
 	default:
 		return nil, fmt.Errorf("it is no binary that can be run again, but %q", form)
 	}

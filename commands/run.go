@@ -89,7 +89,7 @@ func (r *runner) same(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if now.SHA256 != r.program.SHA256 || now.Version != r.program.Version {
+	if now.SHA256 != r.program.SHA256 || now.Engine != r.program.Engine || now.Version != r.program.Version {
 		return hinted(fmt.Errorf("%s is not the relay any more that the line began with, %s", now, r.program), "a line measures one relay: type it again for the new one")
 	}
 	return nil

@@ -55,6 +55,9 @@ func (s *Session) rivals(ctx context.Context, q *duel, args []string, typed *pla
 	case a.knob != b.knob:
 		return usageError(fmt.Errorf("%s and %s are two knobs: the sides are two values of one", a.knob, b.knob), "what both sides have in common goes into the test")
 	case a.ref.form() != b.ref.form():
+		if (a.ref.form() == relay.FormImage || b.ref.form() == relay.FormImage) && (a.ref.form() == relay.FormPath || b.ref.form() == relay.FormPath) {
+			return usageError(fmt.Errorf("%s and %s are never compared: only one of them runs in a container, which costs it something", a.text, b.text), "make an image of the binary, or take it out of the image")
+		}
 		return usageError(fmt.Errorf("%s and %s are never compared: only one of them is a build of Relay", a.text, b.text), "")
 	case a.ref.form() == relay.FormURL && a.knob == "":
 		return usageError(errors.New("a relay at a URL is somebody else's, whose CPU and memory are not known here: it is no side"), "relay use URL --upstream ADDR, then ab with two values of a knob")
@@ -65,7 +68,7 @@ func (s *Session) rivals(ctx context.Context, q *duel, args []string, typed *pla
 // side is the relay that was typed for a side: what relay use takes, or a
 // branch, tag or revision of the checkout in use, whose kept build is found when the runs begin.
 func (s *Session) side(ctx context.Context, number int, text string) (reference, error) {
-	if !relayPath(text) || sidePath(text) && text != wholeTree {
+	if !relayPath(text) || relay.IsImage(text) || sidePath(text) && text != wholeTree {
 		return s.named(text, "")
 	}
 	q := &switching{names: []string{text}}
@@ -115,6 +118,8 @@ func sideKnob(name string, typed *plan.Values) error {
 func sidePath(text string) bool {
 	name, value, ok := knobSide(text)
 	switch {
+	case relay.IsImage(text):
+		return relayPath(text)
 	case !ok: // what is not clearly a path may be a branch
 		return relayPath(text) && (text == "" || text != wholeTree && strings.ContainsAny(text[:1], "/.~"))
 	case knobPaths[name] != nil:
@@ -144,5 +149,5 @@ func sideValues(s *Session, _ []string, typed string) []string {
 			found = append(found, k.Name+"=")
 		}
 	}
-	return slices.Concat(found, sourceValues(s, nil, typed), []string{relay.FormStandIn, lastUsed})
+	return slices.Concat(found, sourceValues(s, nil, typed), slices.DeleteFunc(relayValues(s, nil, typed), func(v string) bool { return v == relay.FormNone }))
 }

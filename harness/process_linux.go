@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/prometheus/procfs"
@@ -73,9 +74,9 @@ func resetPeak(pid int) bool {
 // tick is the unit of CPU times in /proc: USER_HZ, which is 100 on every Linux that Go runs on.
 const tick = 1e9 / 100
 
-// othersCPU is the CPU time of each process of the system that is neither a
-// descendant of this one nor a thread of the kernel, by pid.
-func othersCPU(own int) map[int]int64 {
+// othersCPU is the CPU time of each process of the system that is no thread of
+// the kernel and neither one of own nor a descendant of one, by pid. One of 0 is none.
+func othersCPU(own ...int) map[int]int64 {
 	procs, err := procfs.AllProcs()
 	if err != nil {
 		return nil
@@ -93,7 +94,7 @@ func othersCPU(own int) map[int]int64 {
 	const kthreadd = 2
 	for pid := range cpu {
 		for p, depth := pid, 0; p > 0 && depth < 64; p, depth = parent[p], depth+1 {
-			if p == own || p == kthreadd {
+			if p == kthreadd || slices.Contains(own, p) {
 				delete(cpu, pid)
 				break
 			}

@@ -18,6 +18,8 @@ func (x *run) findProfiler(ctx context.Context) error {
 		return fmt.Errorf("profile: no relay is started that could be profiled")
 	case relay.FormURL:
 		return fmt.Errorf("profile: a relay that is not started here is not profiled: its process is not known")
+	case relay.FormImage:
+		return fmt.Errorf("profile: a relay in a container is not profiled: what tells its functions' names is in the container, which is gone by then: profile the binary by its path")
 	}
 	find := perf.Find
 	if x.opts.perf != nil {

@@ -35,7 +35,7 @@ func (x *run) startMeter() {
 	resetPeak(pid)
 	r.RSSStart, _, _, r.MemoryKnown = processMemory(pid)
 	resetPeak(m.self)
-	m.others = othersCPU(m.self)
+	m.others = othersCPU(m.self, pid) // in a container it is no descendant of ours
 	m.gcs = collections()
 	m.relay = host.RunQueueWait(pid)
 	m.wait = host.RunQueueWait(m.self)
@@ -86,7 +86,7 @@ func (m *meter) drainEnded() {
 	if x.program.Form == relay.FormURL {
 		return
 	}
-	if after := othersCPU(m.self); after != nil && m.others != nil {
+	if after := othersCPU(m.self, pid); after != nil && m.others != nil {
 		h.Others = 0
 		for pid, cpu := range after {
 			if before, ok := m.others[pid]; ok {

@@ -68,10 +68,12 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	{Name: "mix-sha256", Help: "of the files of the folder that the mix is", Type: hexType, Role: Follows, After: []string{"mix"},
 		Of: of(func(r *Report) string { return r.Provenance.MixSHA256 })},
 
-	{Name: "relay-form", Help: "what the relay was: path (a binary), url (somebody else's), stand-in, none", Type: variable.String, Role: Condition,
+	{Name: "relay-form", Help: "what the relay was: path (a binary), image (in a container), url (somebody else's), stand-in, none", Type: variable.String, Role: Condition,
 		Of: relayOf(func(b *result.Relay) string { return b.Form })},
 	{Name: "relay-url", Help: "address of somebody else's relay", Type: variable.String, Role: Condition,
 		Of: relayOf(func(b *result.Relay) string { return b.URL })},
+	{Name: "relay-engine", Help: "what ran the relay's container: docker, podman", Type: variable.String, Role: Condition,
+		Of: relayOf(func(b *result.Relay) string { return b.Engine })},
 	build("relay-branch", "branch of the checkout that the relay was built from, or the tag that was named for it", variable.String,
 		func(b *result.Relay) string { return b.Branch }),
 	build("relay-revision", "revision that the relay was built from", hexType,
@@ -80,9 +82,9 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 		func(b *result.Relay) string { return timeText(b.RevisionDate) }),
 	build("relay-version", "version that the relay gives of itself", versionType,
 		func(b *result.Relay) string { return b.Version }),
-	build("relay-sha256", "of the relay's binary", hexType,
+	build("relay-sha256", "of the relay's binary; of an image, its id", hexType,
 		func(b *result.Relay) string { return b.SHA256 }),
-	build("relay-size", "of the relay's binary", sizeType,
+	build("relay-size", "of the relay's binary or image", sizeType,
 		func(b *result.Relay) string { return sizeText(uint64(max(0, b.Size))) }),
 	build("relay-dirty", "whether the checkout had changes that no revision has", boolType,
 		func(b *result.Relay) string {
@@ -96,7 +98,7 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	{Name: "debug-build", Help: "whether the relay is known to be built without optimisation", Type: boolType, Role: Follows, After: []string{"relay-profile"},
 		Of: relayOf(func(b *result.Relay) string { return yesNo(b.Profile == "debug") })},
 	{Name: "config-hash", Help: "of the relay's effective config, without the keys that a run owns", Type: hexType, Role: Follows,
-		After: slices.Concat(buildNames, hostNames, []string{"relay-form", "relay-url", "debug-build", "config", "config-sha256", "relay-cpus", "mem", AnySetting, "bench-version", "bench-revision"}),
+		After: slices.Concat(buildNames, hostNames, []string{"relay-form", "relay-engine", "relay-url", "debug-build", "config", "config-sha256", "relay-cpus", "mem", AnySetting, "bench-version", "bench-revision"}),
 		Of:    resultOf(func(r *result.Result) string { return r.Relay.ConfigHash })},
 
 	{Name: "host", Help: "name of the machine (-host, or the system's); what host-… tell of it goes with it", Type: variable.String, Role: Condition,
@@ -122,6 +124,7 @@ var Variables = slices.Concat(knobVariables(), []Variable{
 	occasion("series-round", "round of the run through the series' list, from 1", variable.Int(1, math.MaxInt64), func(r *Report) string { return count(r.Provenance.Series.Round) }),
 	occasion("series-side", "of the run in a comparison that takes turns: A, B", variable.String, func(r *Report) string { return r.Provenance.Series.Side }),
 	occasion("relay-path", "where the relay's binary was", variable.String, func(r *Report) string { return r.Provenance.Relay.Path }),
+	occasion("relay-image", "name of the image that the relay was", variable.String, func(r *Report) string { return r.Provenance.Relay.Image }),
 	// Note: no condition, though builds differ in it: relay-sha256 says as much, also of reports made before this was known.
 	occasion("relay-rustc", "version of the compiler that made the relay's binary", variable.String, func(r *Report) string { return r.Provenance.Relay.Rustc }),
 	occasion("relay-upstream", "where somebody else's relay sends to", variable.String, func(r *Report) string { return r.Provenance.Relay.Upstream }),

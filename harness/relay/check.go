@@ -40,9 +40,13 @@ var unshown = map[string]any{
 // showLimit bounds `config show`: it takes 20 ms.
 const showLimit = 10 * time.Second
 
-// show asks a program for the config that it has read from a folder.
-func (p Program) show(ctx context.Context, dir string) (string, error) {
-	said, err := question{path: p.Path, args: []string{"-c", dir, "config", "show"}, env: p.environ(), dir: dir, limit: showLimit}.ask(ctx)
+// show asks a program for the config that it has read.
+func (p *Process) show(ctx context.Context, program Program) (said string, err error) {
+	if p.container != nil {
+		said, err = p.container.ask(ctx, "config", "show")
+	} else {
+		said, err = question{path: program.Path, args: []string{"-c", p.dir, "config", "show"}, env: program.environ(), dir: p.dir, limit: showLimit}.ask(ctx)
+	}
 	if err != nil {
 		return "", fmt.Errorf("relay config show: %w", err)
 	}

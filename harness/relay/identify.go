@@ -96,12 +96,9 @@ func identify(ctx context.Context, form, path string) (Program, error) {
 	if err != nil {
 		return p, fmt.Errorf("not a Relay: --version: %w", err)
 	}
-	first, _, _ := strings.Cut(said, "\n")
-	name, version, _ := strings.Cut(strings.TrimSpace(first), " ")
-	if name != "relay" || version == "" || strings.ContainsAny(version, " \t") {
-		return p, fmt.Errorf("not a Relay: --version says %q", cut(first, 60))
+	if p.Version, err = versionOf(said); err != nil {
+		return p, err
 	}
-	p.Version = version
 	p.SHA256, p.Size, err = digest(path)
 	if err != nil {
 		return p, fmt.Errorf("hash: %w", reason(err))
@@ -121,6 +118,16 @@ var OwnSHA256 = sync.OnceValue(func() string {
 	}
 	return sum
 })
+
+// versionOf is the version in what a Relay says to --version: "relay 26.4.0".
+func versionOf(said string) (string, error) {
+	first, _, _ := strings.Cut(said, "\n")
+	name, version, _ := strings.Cut(strings.TrimSpace(first), " ")
+	if name != "relay" || version == "" || strings.ContainsAny(version, " \t") {
+		return "", fmt.Errorf("not a Relay: --version says %q", cut(first, 60))
+	}
+	return version, nil
+}
 
 func digest(path string) (sum string, size int64, err error) {
 	f, err := os.Open(path)

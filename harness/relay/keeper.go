@@ -2,12 +2,17 @@ package relay
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,16 +23,16 @@ import (
 // relaybench closes, which a SIGKILL of relaybench does too.
 //
 // Its arguments are the role of the program (or ""), the folder that is to go
-// when the program has, the program's path and its arguments.
+// when the program has (or ""), an [ending] as JSON (or ""), the program's path and its arguments.
 const (
 	keeperControl = 3 // orders, a line each: "term PID" (0: the program), "kill"
-	keeperStatus  = 4 // what happened, a line each: "started PID", "failed WHY", "exited WAITSTATUS", "left PIDS"
+	keeperStatus  = 4 // what happened, a line each: "started PID", "failed WHY", "exited WAITSTATUS", "last WORDS", "left PIDS"
 )
 
 // KeeperMain is the keeper's face: main calls it where RoleVar says keeper,
 // and exits with what it returns. Standard input, output and error are the program's.
 func KeeperMain() int {
-	if len(os.Args) < 4 {
+	if len(os.Args) < 5 {
 		fmt.Fprintln(os.Stderr, "relaybench: keeper: not to be started by hand")
 		return 3
 	}
@@ -38,8 +43,17 @@ func KeeperMain() int {
 		}
 	}
 	k := keeper{status: os.NewFile(keeperStatus, "status")}
-	code := k.run(os.Args[1], os.Args[3:])
-	if err := os.RemoveAll(os.Args[2]); err != nil {
+	if text := os.Args[3]; text != "" {
+		if err := json.Unmarshal([]byte(text), &k.ending); err != nil {
+			fmt.Fprintln(os.Stderr, "relaybench: keeper: not to be started by hand")
+			return 3
+		}
+	}
+	code, dir := k.run(os.Args[1], os.Args[4:]), os.Args[2]
+	if dir == "" && k.ending != nil && k.alone.Load() {
+		dir = k.ending.Dir
+	}
+	if err := os.RemoveAll(dir); err != nil {
 		k.say("left %v", err)
 	}
 	return code
@@ -47,7 +61,39 @@ func KeeperMain() int {
 
 type keeper struct {
 	status  *os.File
+	ending  *ending // nil: the program is all that there is to end
 	program *os.Process
+	killed  atomic.Bool
+	alone   atomic.Bool // relaybench has gone, or does not want it any more
+}
+
+// keeperCommand is a keeper of a program, not started yet; its pipes are to be its extra files.
+func keeperCommand(ctx context.Context, role, dir string, e *ending, argv, env []string) (*exec.Cmd, error) {
+	self, err := keeperPath()
+	if err != nil {
+		return nil, err
+	}
+	text := ""
+	if e != nil {
+		b, err := json.Marshal(e)
+		if err != nil {
+			return nil, err
+		}
+		text = string(b)
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Args = append([]string{"relaybench-keeper", role, dir, text}, argv...)
+	cmd.Env = append(env, RoleVar+"="+RoleKeeper)         // the last of a name counts
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is ours alone
+	return cmd, nil
+}
+
+// keeperPath is this binary: on Linux also after its file was replaced, as a build in mid-session does.
+func keeperPath() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
 }
 
 func (k *keeper) run(role string, argv []string) int {
@@ -57,12 +103,7 @@ func (k *keeper) run(role string, argv []string) int {
 	signals := make(chan os.Signal, 1)
 	// Not ignored: that would be handed on to the program.
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
-	var env []string
-	for _, pair := range os.Environ() {
-		if !strings.HasPrefix(pair, RoleVar+"=") {
-			env = append(env, pair)
-		}
-	}
+	env := programEnv()
 	if role != "" {
 		env = append(env, RoleVar+"="+role)
 	}
@@ -84,10 +125,24 @@ func (k *keeper) run(role string, argv []string) int {
 	}()
 	go k.obey(os.NewFile(keeperControl, "control"))
 	k.say("exited %d", k.await())
+	if k.ending != nil {
+		said, err := k.ending.end(programEnv(), k.killed.Load())
+		if said != "" {
+			k.say("last %s", said)
+		}
+		if err != nil {
+			k.say("left %v", err)
+		}
+	}
 	if left := k.sweep(); len(left) > 0 {
 		k.say("left %v", left)
 	}
 	return 0
+}
+
+// programEnv is our environment without our role.
+func programEnv() []string {
+	return slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, RoleVar+"=") })
 }
 
 // say tells relaybench, if it is still there.
@@ -115,13 +170,18 @@ func (k *keeper) obey(control *os.File) {
 			k.kill()
 		}
 	}
+	k.alone.Store(true)
 	k.kill()
 }
 
-// kill ends the program at once, and what is below it as far as it is seen now.
+// kill ends the program at once, and what is below it as far as it is seen now;
+// what is below an engine's CLI has its own way to end.
 func (k *keeper) kill() {
+	k.killed.Store(true)
 	_ = k.program.Signal(syscall.SIGKILL)
-	killBelow(k.program.Pid)
+	if k.ending == nil {
+		killBelow(k.program.Pid)
+	}
 }
 
 // await reaps until the program has ended.

@@ -11,6 +11,8 @@ func dieWithParent(*syscall.SysProcAttr) {}
 
 func waitFor(pid int) int { return pid }
 
+func below(int) []int { return nil }
+
 func isBelow(int) bool { return false }
 
 func killBelow(program int) { _ = syscall.Kill(-program, syscall.SIGKILL) }

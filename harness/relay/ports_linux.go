@@ -1,16 +1,24 @@
 package relay
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/prometheus/procfs"
 )
 
 const stateListen = 0x0a // TCP_LISTEN, include/net/tcp_states.h
 
-// owner is the process below keeper that listens on port, 0 when none does.
+// hidden says whether this user may not see what a process has open.
+func hidden(pid int) bool {
+	_, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	return errors.Is(err, os.ErrPermission)
+}
+
+// owner is that of some processes that listens on port, 0 when none does.
 // shared says that a process elsewhere listens on it too, or alone.
-func owner(keeper, port int) (pid int, shared bool, err error) {
+func owner(pids []int, port int) (pid int, shared bool, err error) {
 	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return 0, false, err
@@ -33,8 +41,8 @@ func owner(keeper, port int) (pid int, shared bool, err error) {
 	if len(listening) == 0 {
 		return 0, false, nil
 	}
-	for _, below := range below(keeper) {
-		p, err := fs.Proc(below)
+	for _, each := range pids {
+		p, err := fs.Proc(each)
 		if err != nil {
 			continue
 		}
@@ -45,7 +53,7 @@ func owner(keeper, port int) (pid int, shared bool, err error) {
 		for _, target := range targets {
 			if _, ok := listening[target]; ok {
 				listening[target] = true
-				pid = below // the deepest one: a wrapper may have inherited the socket to it
+				pid = each // the deepest one: a wrapper may have inherited the socket to it
 			}
 		}
 	}

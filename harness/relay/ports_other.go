@@ -4,6 +4,8 @@ package relay
 
 import "errors"
 
-func owner(keeper, port int) (pid int, shared bool, err error) {
+func hidden(int) bool { return false }
+
+func owner(pids []int, port int) (pid int, shared bool, err error) {
 	return 0, false, errors.ErrUnsupported
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,6 +37,7 @@ type Process struct {
 	log       logbook
 	output    *os.File // the program's, to read
 	done      chan struct{}
+	container *container   // that it runs in; nil: none
 	pid       atomic.Int64 // of the port's owner
 	ordering  sync.Mutex   // guards control
 	control   *os.File     // the keeper's orders; nil once closed
@@ -59,7 +59,11 @@ func Start(ctx context.Context, p Program, s Setup) (*Process, error) {
 		return nil, err
 	}
 	if err := r.start(ctx, p); err != nil {
-		return nil, errors.Join(fmt.Errorf("start relay: exec %q: %w", p.Path, err), r.clean())
+		what := fmt.Sprintf("exec %q", p.Path)
+		if r.container != nil {
+			what = fmt.Sprintf("image %q", p.Image)
+		}
+		return nil, errors.Join(fmt.Errorf("start relay: %s: %w", what, err), r.clean())
 	}
 	return r, nil
 }
@@ -79,7 +83,7 @@ func Check(ctx context.Context, p Program, s Setup) (Effective, error) {
 
 // settled is a relay whose folder is made and whose config is checked.
 func settled(ctx context.Context, p Program, s Setup) (*Process, error) {
-	if p.Form != FormPath && p.Form != FormStandIn {
+	if p.Form != FormPath && p.Form != FormStandIn && p.Form != FormImage {
 		return nil, fmt.Errorf("start relay: a relay of form %q is not started", p.Form)
 	}
 	set, err := parseSettings(s.Set)
@@ -114,15 +118,28 @@ func (p *Process) prepare(ctx context.Context, program Program, s Setup, base tr
 	if s.Statsd != "" {
 		config.set("metrics.statsd", s.Statsd)
 	}
-	if err := writeConfig(p.dir, config); err != nil {
+	if err := p.writeConfig(program, config, s); err != nil {
 		return err
 	}
-	shown, err := program.show(ctx, p.dir)
+	shown, err := p.show(ctx, program)
 	if err != nil {
 		return err
 	}
 	p.effective, err = checkShown(shown, set, base)
 	return err
+}
+
+// writeConfig writes the config to where the program reads it.
+func (p *Process) writeConfig(program Program, config tree, s Setup) error {
+	if program.Form != FormImage {
+		return writeConfig(p.dir, config)
+	}
+	e, err := findEngine(program.Engine)
+	if err != nil {
+		return err
+	}
+	p.container = newContainer(e, program.imageID(), filepath.Join(p.dir, "config"), s)
+	return p.container.writeConfig(config)
 }
 
 // freeAddr is a loopback address, IPv4's where there is one, with a port that
@@ -154,15 +171,17 @@ func (p *Process) start(ctx context.Context, program Program) error {
 		files[i] = [2]*os.File{r, w}
 	}
 	output, control, status := files[0], files[1], files[2]
-	self, err := keeperPath()
+	argv, env := []string{program.Path, "-c", p.dir, "run"}, program.environ()
+	var end *ending
+	if p.container != nil {
+		argv, env, end = p.container.argv("run"), p.container.engine.environ(), p.container.ending()
+	}
+	// ctx bounds the start alone.
+	cmd, err := keeperCommand(context.WithoutCancel(ctx), program.role(), p.dir, end, argv, env)
 	if err == nil {
-		cmd := exec.Command(self)
-		cmd.Args = append([]string{"relaybench-keeper", program.role(), p.dir, program.Path}, "-c", p.dir, "run")
-		cmd.Env = append(program.environ(), RoleVar+"="+RoleKeeper) // the last of a name counts
 		cmd.Dir = p.dir
 		cmd.Stdout, cmd.Stderr = output[1], output[1]
 		cmd.ExtraFiles = []*os.File{control[0], status[1]}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is ours alone
 		p.keeper = cmd
 		err = cmd.Start()
 	}
@@ -187,18 +206,13 @@ func (p *Process) start(ctx context.Context, program Program) error {
 	case <-limit.C:
 		err = fmt.Errorf("its keeper has not started it within %v", startLimit)
 	}
+	if err == nil && p.container != nil {
+		err = p.awaitContainer(ctx)
+	}
 	if err != nil {
 		p.end(0)
 	}
 	return err
-}
-
-// keeperPath is this binary: on Linux also after its file was replaced, as a build in mid-session does.
-func keeperPath() (string, error) {
-	if runtime.GOOS == "linux" {
-		return "/proc/self/exe", nil
-	}
-	return os.Executable()
 }
 
 // watch reads what the keeper says and the program's log, until both have
@@ -210,7 +224,8 @@ func (p *Process) watch(status *os.File, begun chan<- error) {
 		defer close(read)
 		p.log.follow(p.output)
 	}()
-	exited, left := "", ""
+	exited, last, left := "", "", ""
+	var at time.Time // of its end
 	for in := bufio.NewScanner(status); in.Scan(); {
 		word, rest, _ := strings.Cut(in.Text(), " ")
 		switch word {
@@ -223,7 +238,9 @@ func (p *Process) watch(status *os.File, begun chan<- error) {
 		case "failed":
 			begun <- errors.New(rest)
 		case "exited":
-			exited = rest
+			exited, at = rest, time.Now()
+		case "last":
+			last = rest
 		case "left":
 			left = rest
 		}
@@ -232,6 +249,11 @@ func (p *Process) watch(status *os.File, begun chan<- error) {
 	err := p.keeper.Wait()
 	if exited == "" && p.group() != 0 { // the keeper was killed: nobody else ends what it kept
 		_ = syscall.Kill(-p.group(), syscall.SIGKILL)
+		if p.container != nil {
+			if _, err := p.container.ending().end(p.container.engine.environ(), true); err != nil {
+				left = err.Error()
+			}
+		}
 	}
 	select {
 	case begun <- fmt.Errorf("its keeper ended: %v", err):
@@ -245,11 +267,17 @@ func (p *Process) watch(status *os.File, begun chan<- error) {
 	defer p.mu.Unlock()
 	p.exit.Ended = true
 	p.exit.Status = exitStatus(exited, err)
+	if p.container != nil {
+		p.exit.Status = p.container.exitStatus(p.exit.Status, last)
+	}
 	if left != "" {
 		p.exit.Status = join(p.exit.Status, "(would not end: "+left+")")
 	}
 	if !p.stopped.IsZero() {
-		p.exit.Took = time.Since(p.stopped)
+		if at.IsZero() {
+			at = time.Now()
+		}
+		p.exit.Took = at.Sub(p.stopped)
 	}
 }
 
@@ -298,7 +326,16 @@ func (p *Process) ports() error {
 		return nil
 	default:
 	}
-	pid, shared, err := owner(p.keeper.Process.Pid, p.port)
+	pids := below(p.keeper.Process.Pid)
+	if p.container != nil {
+		first := p.container.pid
+		if hidden(first) {
+			p.pid.Store(int64(first))
+			return nil
+		}
+		pids = append([]int{first}, below(first)...)
+	}
+	pid, shared, err := owner(pids, p.port)
 	switch {
 	case err != nil:
 		return nil // it cannot be known here
@@ -351,7 +388,11 @@ func (p *Process) Stop(grace time.Duration) Exit {
 // end stops the program and waits for its end.
 func (p *Process) end(grace time.Duration) {
 	if grace > 0 {
-		p.order(fmt.Sprintf("term %d", p.PID()), false)
+		pid := p.PID()
+		if p.container != nil {
+			pid = 0 // the CLI hands it on
+		}
+		p.order(fmt.Sprintf("term %d", pid), false)
 		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
@@ -363,7 +404,11 @@ func (p *Process) end(grace time.Duration) {
 	case <-p.done:
 	default:
 		p.order("kill", true)
-		timer := time.NewTimer(keeperGrace)
+		grace := keeperGrace
+		if p.container != nil {
+			grace += endLimit
+		}
+		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
 		case <-p.done:

@@ -24,6 +24,7 @@ const (
 	FormStandIn = "stand-in" // the small relay built into relaybench
 	FormNone    = "none"     // no relay: the blaster straight into the upstream
 	FormURL     = "url"      // somebody else's running Relay
+	FormImage   = "image"    // an image of Relay, in a container
 )
 
 // Program is a relay that was found and identified. What is unknown of it is
@@ -31,11 +32,13 @@ const (
 type Program struct {
 	Form     string `json:"form"`
 	Path     string `json:"path,omitempty"`     // of the binary
+	Image    string `json:"image,omitempty"`    // as it was named
+	Engine   string `json:"engine,omitempty"`   // that runs the image: docker, podman
 	URL      string `json:"url,omitempty"`      // of somebody else's Relay, http://host:port
 	Upstream string `json:"upstream,omitempty"` // where that one sends to: host:port for us to listen on
 	Version  string `json:"version,omitempty"`  // as it says: "26.4.0"
-	SHA256   string `json:"sha256,omitempty"`   // of the binary
-	Size     int64  `json:"size,omitempty"`     // of the binary, bytes
+	SHA256   string `json:"sha256,omitempty"`   // of the binary; of an image, its id
+	Size     int64  `json:"size,omitempty"`     // of the binary or image, bytes
 	// Branch, Revision, RevisionDate and Dirty are claimed only of a binary that
 	// lies in a checkout whose HEAD and tracked files are all older than it.
 	Branch       string    `json:"branch,omitempty"`
@@ -57,10 +60,10 @@ func usage(format string, args ...any) error {
 }
 
 // Find resolves and identifies what `relay use` was given: "stand-in", "none",
-// a URL (then upstream is its --upstream), or the path of a binary ("~/" is
-// the home folder). Nothing is started but `relay --version`, and nothing is left running.
+// a URL (then upstream is its --upstream), "docker" or "docker:IMAGE" (see [IsImage]), or the
+// path of a binary ("~/" is the home folder). Nothing is started but `relay --version`, and nothing is left running.
 // Its error has a *[UsageError] in it where ref and upstream cannot be what was
-// meant, and fs.ErrNotExist where there is no such file.
+// meant, fs.ErrNotExist where there is no such file, [ErrNoImage] or [ErrNoEngine].
 func Find(ctx context.Context, ref, upstream string) (Program, error) {
 	url := strings.Contains(ref, "://")
 	if upstream != "" && !url {
@@ -68,7 +71,7 @@ func Find(ctx context.Context, ref, upstream string) (Program, error) {
 	}
 	switch {
 	case ref == "":
-		return Program{}, usage("no relay given: a path, a URL, stand-in or none")
+		return Program{}, usage("no relay given: a path, a URL, docker:IMAGE, stand-in or none")
 	case ref == FormNone:
 		return Program{Form: FormNone}, nil
 	case ref == FormStandIn:
@@ -79,6 +82,8 @@ func Find(ctx context.Context, ref, upstream string) (Program, error) {
 		return identify(ctx, FormStandIn, self)
 	case url:
 		return findURL(ctx, ref, upstream)
+	case IsImage(ref):
+		return findImage(ctx, ref)
 	}
 	return findPath(ctx, ref)
 }
@@ -92,6 +97,8 @@ func (p Program) String() string {
 		return join("relay", orUnknown(p.Version), "at "+p.URL+", sending to "+p.Upstream)
 	case FormStandIn:
 		return "stand-in (" + join(p.Version, "built into relaybench") + ")"
+	case FormImage:
+		return join("relay", orUnknown(p.Version)) + fmt.Sprintf(", image %s in %s, sha256 %.12s", p.Image, p.Engine, p.SHA256)
 	}
 	s := join("relay", orUnknown(p.Version), p.Profile)
 	if p.Revision != "" {

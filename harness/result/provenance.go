@@ -30,6 +30,8 @@ type Series struct {
 type Relay struct {
 	Form         string    `json:"form"`
 	Path         string    `json:"path,omitempty"`
+	Image        string    `json:"image,omitempty"`
+	Engine       string    `json:"engine,omitempty"`
 	URL          string    `json:"url,omitempty"`
 	Upstream     string    `json:"upstream,omitempty"`
 	Version      string    `json:"version,omitempty"`
