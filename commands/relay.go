@@ -22,7 +22,7 @@ var relayUseCommand = command{
   URL        somebody else's running Relay, http://HOST:PORT; --upstream says to which
              address it sends, and relaybench listens there. It is neither started nor
              stopped, and what cannot be seen of it is unknown
-  docker     the image that Sentry publishes, `+relay.DefaultImage+`, and docker:IMAGE
+  docker     the image that Sentry publishes, ` + relay.DefaultImage + `, and docker:IMAGE
              any other: each run makes a container of it, by docker, or podman where no docker
              answers, on this host's network. One that is not here is fetched first, by this
              command only; docker pull fetches a newer one. sha256 is the image's id

@@ -25,7 +25,11 @@ func TestRelayMisnamed(t *testing.T) {
 		{"relay use standin", CouldNot, "hint: did you mean stand-in?"},
 		{"relay use nnoe", CouldNot, "hint: did you mean none?"},
 		{"relay use lats", CouldNot, "hint: did you mean last?"},
-		{"relay use docker", CouldNot, "hint: what is no path and no URL is stand-in, none or last"},
+		{"relay use dcoker", CouldNot, "hint: did you mean docker?"},
+		{"relay use elsewhere", CouldNot, "hint: what is no path and no URL is stand-in, none, last or docker"},
+		{"relay use docker:", Usage, `relay "docker:": "" is no name of an image`},
+		{"relay use docker:--privileged", Usage, `"--privileged" is no name of an image`},
+		{"relay use docker:x --upstream 127.0.0.1:2", Usage, "--upstream is for a relay given as a URL"},
 		{"relay use ./standin", CouldNot, "hint: \n"},
 	} {
 		code, said := do(t, s, &out, tt.line)

@@ -114,7 +114,7 @@ func TestVariablesTable(t *testing.T) {
 		}
 	}
 	// Whatever else is added splits groups, unless it is said here that it does not.
-	want := []string{"label", "series", "series-position", "series-of", "series-round", "series-side", "relay-path", "relay-rustc", "relay-upstream",
+	want := []string{"label", "series", "series-position", "series-of", "series-round", "series-side", "relay-path", "relay-image", "relay-rustc", "relay-upstream",
 		"bench-version", "bench-revision", "bench-go", "bench-sha256", "host-uname", "host-release", "host-sockets", "host-cores", "host-threads", "host-turbo", "host-load", "report-id", "report-date", "started", "ended", "imported"}
 	if d := cmp.Diff(want, occasions); d != "" {
 		t.Errorf("variables of occasion (-want +got):\n%s", d)

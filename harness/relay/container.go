@@ -349,7 +349,7 @@ func (p *Process) awaitContainer(ctx context.Context) error {
 // Source: docs.docker.com/engine/containers/run, exit status; podman-run(1).
 var engineFailed = []string{"exit status 125", "exit status 126", "exit status 127"}
 
-// limits are what the container may have of the host.
+// limits are what the container may have of this host.
 func (s Setup) limits() (cpus string, memory uint64) { return "", 0 }
 
 // exitStatus is that of Relay, of what the CLI ended with and what the engine said of it.

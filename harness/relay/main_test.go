@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 		os.Exit(relay.KeeperMain())
 	case relay.RoleStandIn:
 		os.Exit(standin.Main(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	case roleEngine:
+		os.Exit(engineCLI())
 	case "victim":
 		os.Exit(victim())
 	}

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -210,4 +211,67 @@ func TestRealWrapper(t *testing.T) {
 	if !gone(r.PID()) {
 		t.Error("Relay is left")
 	}
+}
+
+// The Relay of RELAY_BIN in a container, where an engine answers, of an image that is made here of it.
+func TestRealContainer(t *testing.T) {
+	p := real(t)
+	for _, cli := range []string{"docker", "podman"} {
+		t.Run(cli, func(t *testing.T) {
+			name := realImage(t, p.Path, cli)
+			only := t.TempDir() // the other CLI is not there
+			path, err := exec.LookPath(cli)
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeExecutable(t, filepath.Join(only, cli), "#!/bin/sh\nPATH='"+os.Getenv("PATH")+"' exec '"+path+"' \"$@\"\n")
+			t.Setenv("PATH", only)
+			image := find(t, relay.ImageRef(name))
+			t.Logf("%v", image)
+			if image.Version != p.Version || image.Engine != cli || len(image.SHA256) != 64 {
+				t.Errorf("got %+v, want version %s of %s", image, p.Version, cli)
+			}
+			up, dir := startUpstream(t), t.TempDir()
+			r := start(t, image, relay.Setup{Upstream: up.Addr(), Dir: dir, Set: []relay.Setting{{Key: "limits.max_thread_count", Value: "1"}}})
+			wait(t, "ready", func() bool { return r.Ready(t.Context()) == nil })
+			if comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", r.PID())); err != nil || string(comm) != "relay\n" {
+				t.Errorf("process %d is %q (%v), want relay", r.PID(), comm, err)
+			}
+			got := r.Stop(20 * time.Second)
+			if t.Logf("stopped: %+v", got); got.Status != "" || got.Killed {
+				t.Errorf("got %+v, want a graceful end", got)
+			}
+			if tail := r.Tail(100); !strings.Contains(strings.Join(tail, "\n"), "shutdown complete") {
+				t.Errorf("its log: %q", tail)
+			}
+			said, err := exec.Command(path, "ps", "--all", "--quiet", "--filter", "label=relaybench", "--filter", "ancestor="+name).Output()
+			if left, _ := os.ReadDir(dir); err != nil || len(said) > 0 || len(left) > 0 {
+				t.Errorf("left: %s, %v, %v", said, left, err)
+			}
+		})
+	}
+}
+
+// realImage makes an image of a binary and the libraries that it needs.
+func realImage(t *testing.T, binary, cli string) string {
+	t.Helper()
+	if said, err := exec.Command("timeout", "20", cli, "info").CombinedOutput(); err != nil || strings.Contains(string(said), "Cannot connect") {
+		t.Skipf("NOT TESTED with %s: it does not answer", cli)
+	}
+	name := fmt.Sprintf("relaybench-test-%d", os.Getpid())
+	// Links are followed, and ldd prints each library's path.
+	make := exec.Command("sh", "-c", `ldd "$1" | grep -o '/[^ ]*' | tar -c -h -P --transform "s|^$1\$|bin/relay|" -T - "$1" |
+		"$2" import --change 'ENTRYPOINT ["/bin/relay"]' --change 'USER 10001' - "$3"`, "sh", binary, cli, name)
+	if said, err := make.CombinedOutput(); err != nil {
+		t.Fatalf("import: %v\n%s", err, said)
+	}
+	t.Cleanup(func() {
+		if said, err := exec.Command(cli, "rmi", "--force", name).CombinedOutput(); err != nil {
+			t.Errorf("rmi: %v: %s", err, said)
+		}
+	})
+	if said, err := exec.Command(cli, "run", "--rm", name, "--version").CombinedOutput(); err != nil {
+		t.Skipf("NOT TESTED with %s: it runs no container: %s", cli, said)
+	}
+	return name
 }
