@@ -94,7 +94,7 @@ func TestPathsThatAreRefused(t *testing.T) {
 	local.says("define saving db backup x.db")
 	for _, line := range []string{
 		"db backup x.db", "db backup -- x.db", "import x.db", "import x.db --skip-bad", "export --to x", "export mix=errors --to=x --format csv", "dump x", "dump x --mix errors -n 1", "dump . -n 1",
-		"relay config x.yml", "ab config=x.yml config=tuned test 10s", "relay use ./relay", "relay use ~/relay", "relay use relay", "relay use ''",
+		"relay config x.yml", "ab config=x.yml config=tuned test 10s", "relay use ./relay", "relay use ~/relay", "relay use relay", "relay use docker:relay", "ab docker:a docker:b test 1s", "relay use ''",
 		"test 1s --statsd 192.0.2.1:8125", "ab statsd=off statsd=192.0.2.1:8125 test 10s", "ab mix=errors mix=./x test 10s", "test 1s --config x.yml", "test --config=x.yml 1s", "test 1s -config x.yml --config default", "explain test 1s --config x.yml",
 		"explain 'status; test 1s --config x.yml'",
 		"test 1s -E spool.envelopes.path=x", "test 1s -Espool.envelopes.path=x", "test 1s -E=spool.envelopes.path=x", "test 1s --E spool.envelopes.path=x",

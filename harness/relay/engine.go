@@ -117,10 +117,10 @@ func (e *engine) probe(ctx context.Context) error {
 	case len(info.ServerErrors) > 0:
 		return fmt.Errorf("docker info: %s", firstLines(info.ServerErrors[0], 1))
 	case info.OperatingSystem == "Docker Desktop":
-		return errors.New("Docker Desktop runs containers in a virtual machine, whose network and processes are not this host's")
+		return errors.New("it is Docker Desktop, which runs containers in a virtual machine, whose network and processes are not this host's")
 	case slices.Contains(info.SecurityOptions, "name=rootless"):
 		// Source: docs.docker.com/engine/security/rootless: --net=host is not the host's.
-		return errors.New("rootless docker gives containers a network of its own, not this host's: podman has none such limit")
+		return errors.New("rootless docker gives containers a network of its own, not this host's: podman uses the host's")
 	}
 	return nil
 }
