@@ -86,6 +86,16 @@ type command struct {
 	explain func(*Session, *pflag.FlagSet) work
 }
 
+// groups are the groups of commands, in the order in which help lists them.
+var groups = []struct{ name, summary string }{
+	{"run", "make runs: one, a list, in turns, or in search of a rate"},
+	{"relay", "which relay is tested: a binary, a branch's build; its config and log"},
+	{"queue", "jobs, of which one runs at a time, for all clients"},
+	{"results", "look at reports, compare them, publish them"},
+	{"store", "reports in and out, and the file that they are kept in"},
+	{"shell", "this client, names of your own, help"},
+}
+
 // commandTable is the table of commands, in the order in which help lists them, group by group.
 func commandTable() []command {
 	var all []command
@@ -98,7 +108,7 @@ func commandTable() []command {
 	group("run", testCommand, abCommand, searchCommand, noiseCommand, costCommand, explainCommand())
 	group("relay", relayUseCommand, relaySwitchCommand, relayListCommand, relayPruneCommand, relayTailCommand, relayConfigCommand)
 	group("queue", statusCommand, waitCommand, followCommand, cancelCommand)
-	group("reports", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, publishCommand, deleteCommand)
+	group("results", reportsCommand, showCommand, collateCommand, verifyCommand, diffCommand, publishCommand, deleteCommand)
 	group("store", exportCommand, importCommand, dbInfoCommand, dbCheckCommand, dbCompactCommand, dbBackupCommand, dumpCommand)
 	group("shell", defineCommand(), setCommand, nameCommand, historyCommand, helpCommand(), quitCommand("quit"), quitCommand("exit"))
 	return all

@@ -361,6 +361,10 @@ func aliasValues(s *Session, _ []string, _ string) []string {
 func helpValues(s *Session, before []string, _ string) []string {
 	found := s.names(before)
 	if len(before) == 0 {
+		found = append(found, allCommands)
+		for _, g := range groups {
+			found = append(found, g.name)
+		}
 		for _, t := range topics() {
 			found = append(found, t.name)
 		}

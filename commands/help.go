@@ -19,7 +19,7 @@ func helpCommand() command {
 	return command{
 		name:     "help",
 		summary:  "what there is, and how a command is typed",
-		args:     []arg{{name: "COMMAND|TOPIC", help: "a command's name, a topic, or the name of a mark, metric or variable", optional: true, many: true, values: helpValues}},
+		args:     []arg{{name: "COMMAND|TOPIC", help: "a command's name, a group of them or all, a topic, or the name of a mark, metric or variable", optional: true, many: true, values: helpValues}},
 		examples: []string{"help", "help test", "help marks", "help host-busy"},
 		setup: func(s *Session, _ *pflag.FlagSet) work {
 			return func(_ context.Context, args []string) (Code, error) {
@@ -27,8 +27,17 @@ func helpCommand() command {
 					return Fine, s.help()
 				}
 				name := strings.Join(args, " ")
+				if name == allCommands {
+					return Fine, s.helpGroup("")
+				}
+				names := []string{allCommands}
+				for _, g := range groups {
+					if g.name == name {
+						return Fine, s.helpGroup(name)
+					}
+					names = append(names, g.name)
+				}
 				var under []string
-				var names []string
 				for i := range s.commands {
 					c := &s.commands[i]
 					if c.name == name {
@@ -70,28 +79,54 @@ func helpCommand() command {
 	}
 }
 
-// help is the one screen that says what there is: a line a command, without
-// its arguments where the screen has no room for them.
+// help is the one screen that says what there is: on 24 rows of 80 columns, the commands by their groups.
 func (s *Session) help() error {
-	list, wide := s.helpList((*command).brief)
-	if wide > s.helpWidth() {
-		list, _ = s.helpList(func(c *command) string { return c.name })
+	list := listing()
+	for _, g := range groups {
+		var names []string
+		for i := range s.commands {
+			if s.commands[i].group == g.name {
+				names = append(names, s.commands[i].name)
+			}
+		}
+		list.Add(table.Text(g.name), table.Text(g.summary))
+		list.Add(table.Text(""), table.Text(strings.Join(names, ", ")))
+	}
+	var b strings.Builder
+	if err := list.Text(&b, s.helpWidth()); err != nil {
+		return err
 	}
 	var names []string
 	for _, t := range topics() {
 		names = append(names, t.name)
 	}
 	return s.printf("%s\n\n%s\n%s\nTo begin: test 10s --rate 200\n",
-		s.helpText("relaybench load-tests Sentry's Relay on its own, and accounts for every item that it sends."), list,
-		s.helpText("help COMMAND says more, with flags and examples. help TOPIC, of: "+strings.Join(names, ", ")+"."))
+		s.helpText("relaybench load-tests Sentry's Relay on its own, and accounts for every item."), b.String(),
+		s.helpText("help COMMAND says more, with flags and examples; help GROUP and help all list commands with what they do. help TOPIC, of: "+strings.Join(names, ", ")+"."))
 }
 
-// helpList is the commands, group by group, and how many columns that takes.
-func (s *Session) helpList(named func(*command) string) (list string, wide int) {
+// allCommands stands for all groups.
+const allCommands = "all"
+
+// helpGroup is a line for each command of a group, "" for all, without its
+// arguments where the screen has no room for them.
+func (s *Session) helpGroup(group string) error {
+	list, wide := s.helpList(group, (*command).brief)
+	if wide > s.helpWidth() {
+		list, _ = s.helpList(group, func(c *command) string { return c.name })
+	}
+	return s.printf("%s", list)
+}
+
+// helpList is the commands of a group, "" for all, and how many columns that takes.
+func (s *Session) helpList(of string, named func(*command) string) (list string, wide int) {
 	t := &table.Table{Columns: []table.Column{{}, {}, {}}}
 	group := ""
 	for i := range s.commands {
 		c := &s.commands[i]
+		if of != "" && of != c.group {
+			continue
+		}
 		head := c.group
 		if head == group {
 			head = ""

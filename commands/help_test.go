@@ -27,7 +27,7 @@ func run(t *testing.T, text string) string {
 }
 
 func TestEveryCommandHasHelp(t *testing.T) {
-	all := run(t, "help")
+	all := run(t, "help all")
 	seen := map[string]bool{}
 	for _, c := range commandTable() {
 		if seen[c.name] {
@@ -75,10 +75,30 @@ func helped(t *testing.T, width int, line string) string {
 	return out.String()
 }
 
-// The screen that says what there is has a line a command, and room for it in 80 columns.
+// The screen that says what there is has every command, and room on the smallest terminal, its prompt included.
 func TestHelpIsOneScreen(t *testing.T) {
+	screen := helped(t, 80, "help")
+	if n := strings.Count(screen, "\n"); n > 23 {
+		t.Errorf("%d rows:\n%s", n, screen)
+	}
+	words := strings.Join(strings.Fields(screen), " ")
+	for _, c := range commandTable() {
+		i := slices.IndexFunc(groups, func(g struct{ name, summary string }) bool { return g.name == c.group })
+		if i < 0 || !strings.Contains(words, groups[i].summary) || !regexp.MustCompile(`[a-z,] `+c.name+`[, ]`).MatchString(words) {
+			t.Errorf("%s, of group %q, is not in\n%s", c.name, c.group, screen)
+		}
+	}
+	for _, g := range groups {
+		if slices.ContainsFunc(commandTable(), func(c command) bool { return c.name == g.name }) {
+			t.Errorf("group %s is a command too: help on it is not to be had", g.name)
+		}
+	}
+}
+
+// The list of all commands has a line for each, and room for it in 80 columns.
+func TestHelpOnAll(t *testing.T) {
 	for _, width := range []int{80, 120} {
-		all := helped(t, width, "help")
+		all := helped(t, width, "help all")
 		for _, c := range commandTable() {
 			name := c.name
 			if width > 100 {
@@ -98,7 +118,10 @@ func TestHelpIsOneScreen(t *testing.T) {
 
 // Help fits any screen, and keeps rows apart that it has no room for.
 func TestHelpWraps(t *testing.T) {
-	lines := []string{"help"}
+	lines := []string{"help", "help all"}
+	for _, g := range groups {
+		lines = append(lines, "help "+g.name)
+	}
 	for _, c := range commandTable() {
 		lines = append(lines, "help "+c.name)
 	}
@@ -209,8 +232,11 @@ func TestTopics(t *testing.T) {
 }
 
 func TestHelpOnGroup(t *testing.T) {
-	if said := run(t, "help relay"); !strings.Contains(said, "relay use [WHAT]") {
+	if said := run(t, "help relay"); !strings.Contains(said, "relay use [WHAT]") || strings.Contains(said, "collate") {
 		t.Errorf("help relay: %q", said)
+	}
+	if said := run(t, "help db"); !strings.Contains(said, "db info") || !strings.Contains(said, "db backup FILE") {
+		t.Errorf("help db: %q", said)
 	}
 }
 
