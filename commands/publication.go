@@ -236,6 +236,9 @@ func (p *publication) takeSearch(r *store.Report, e *store.Entry, print []string
 	p.searches[i].print.add(print)
 }
 
+// pageMetrics are those of the page, by loop: flat out, what was accepted stands beside what was forwarded.
+var pageMetrics = [...][]string{store.DefaultMetrics, append([]string{"accepted-rate"}, store.DefaultMetrics...)}
+
 // order numbers the cells, by their conditions.
 func (p *publication) order() {
 	for l := range p.loops {
@@ -245,7 +248,7 @@ func (p *publication) order() {
 			sets = append(sets, c.conditions)
 		}
 		of.c, of.cells = store.Sets(sets), nil
-		for _, name := range store.DefaultMetrics {
+		for _, name := range pageMetrics[l] {
 			of.c.Metrics = append(of.c.Metrics, store.FindMetric(name))
 		}
 		for i := range of.c.Groups {

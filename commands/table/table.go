@@ -51,7 +51,8 @@ func (t *Table) Add(cells ...Cell) { t.Rows = append(t.Rows, cells) }
 
 const (
 	gap     = "  " // between columns
-	wrapMin = 9    // a wrapped column is at least this wide
+	wrapMin = 9    // a wrapped column is at least this wide,
+	wordMin = 18   // and as wide as its longest word, where that is no longer than this and it does not cost the table its one piece
 )
 
 // Text writes the table for a person, at most width wide; 0: as wide as it is.
@@ -209,33 +210,62 @@ func (c Column) head() string {
 	return c.Head
 }
 
+// least is how narrow a column that wraps may be: no word is cut but a long one.
+func (t *Table) least(column int) int {
+	n := wrapMin
+	if t.Columns[column].Wrap {
+		for _, row := range t.Rows {
+			for w := range strings.FieldsSeq(row[column].String()) {
+				n = max(n, min(text.StringWidth(w), wordMin))
+			}
+		}
+	}
+	return n
+}
+
 // fit is how wide each column is, the widest of those that wrap made narrower
 // until all fit into width, or none can be.
 func (t *Table) fit(width int) []int {
-	widths := make([]int, len(t.Columns))
+	widths, least := make([]int, len(t.Columns)), make([]int, len(t.Columns))
 	total := 0
 	for i, c := range t.Columns {
 		widths[i] = text.StringWidth(c.head())
 		for _, row := range t.Rows {
 			widths[i] = max(widths[i], text.StringWidth(row[i].String()))
 		}
+		least[i] = t.least(i)
 		total += widths[i] + len(gap)
 	}
 	total -= len(gap)
-	for width > 0 && total > width {
+	if width <= 0 {
+		return widths
+	}
+	narrowed, ok := t.narrowed(widths, total-width, func(i int) int { return least[i] })
+	if !ok { // with words cut, perhaps
+		if cut, ok := t.narrowed(widths, total-width, func(int) int { return wrapMin }); ok {
+			return cut
+		}
+	}
+	return narrowed
+}
+
+// narrowed are the widths with some columns less, the widest of those that wrap
+// first, and none below its least; ok is false where it is not enough.
+func (t *Table) narrowed(widths []int, less int, least func(column int) int) (narrowed []int, ok bool) {
+	narrowed = slices.Clone(widths)
+	for ; less > 0; less-- {
 		widest := -1
 		for i, c := range t.Columns {
-			if c.Wrap && widths[i] > wrapMin && (widest < 0 || widths[i] > widths[widest]) {
+			if c.Wrap && narrowed[i] > least(i) && (widest < 0 || narrowed[i] > narrowed[widest]) {
 				widest = i
 			}
 		}
 		if widest < 0 {
-			break
+			return narrowed, false
 		}
-		widths[widest]--
-		total--
+		narrowed[widest]--
 	}
-	return widths
+	return narrowed, true
 }
 
 // JSON writes an array of one object a row, keys in the columns' order; the

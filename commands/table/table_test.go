@@ -173,3 +173,31 @@ errors      3
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }
+
+// Where the columns do not fit anyway, a wrapped one cuts no word; where a cut word keeps the table in one piece, it is cut.
+func TestWordsAreCutLast(t *testing.T) {
+	tab := &Table{Columns: []Column{{Key: "report"}, {Key: "marks", Wrap: true}}}
+	tab.Add(Text("20261130-224415"), Text("short, host-busy, stand-in"))
+	for width, want := range map[int]string{
+		27: "report           marks\n20261130-224415  short,\n                 host-busy,\n                 stand-in\n",
+		26: "report           marks\n20261130-224415  short,\n                 host-busy\n                 ,\n                 stand-in\n",
+	} {
+		var b strings.Builder
+		if err := tab.Text(&b, width); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); got != want {
+			t.Errorf("in %d columns:\n got %q\nwant %q", width, got, want)
+		}
+	}
+	// In two pieces none is cut, though there is room for less.
+	tab = &Table{Columns: []Column{{Key: "report"}, {Key: "relay"}, {Key: "marks", Wrap: true}}}
+	tab.Add(Text("20261130-224415"), Text("a name of nineteen."), Text("short, host-busy, stand-in"))
+	var b strings.Builder
+	if err := tab.Text(&b, 40); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); !strings.Contains(got, "host-busy,\n") || !strings.Contains(got, "\n\n") {
+		t.Errorf("got\n%s", got)
+	}
+}
