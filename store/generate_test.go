@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
@@ -12,9 +13,23 @@ import (
 )
 
 // generated is the path of a store of n reports, of 8 branches by 12 rates by 5 mixes.
-func generated(b *testing.B, n int) string {
+func generated(b testing.TB, n int) string {
 	b.Helper()
-	db, err := store.Open(filepath.Join(b.TempDir(), "relaybench.db"))
+	return generateAt(b, filepath.Join(b.TempDir(), "relaybench.db"), n)
+}
+
+// TestGenerated makes the store that .ci/peers has a whole process collate.
+func TestGenerated(t *testing.T) {
+	path := os.Getenv("RELAYBENCH_GENERATE")
+	if path == "" {
+		t.Skip("writes a store of 100,000 reports to the file that RELAYBENCH_GENERATE names")
+	}
+	generateAt(t, path, 100_000)
+}
+
+func generateAt(b testing.TB, path string, n int) string {
+	b.Helper()
+	db, err := store.Open(path)
 	if err != nil {
 		b.Fatal(err)
 	}
