@@ -10,13 +10,14 @@ import (
 
 	"relaybench/commands/table"
 	"relaybench/harness/builds"
+	"relaybench/harness/relay"
 )
 
 var relayListCommand = command{
 	name:    "relay list",
 	summary: "the builds that are kept, and what they take of the disk",
 	detail: `The newest is first. Builds are kept beside the store; use marks the one in use
-here. dirty is a build of a tree with changes that no revision has.`,
+here, which may be an image too. dirty is a build of a tree with changes that no revision has.`,
 	examples: []string{"relay list", "relay list --json"},
 	store:    true,
 	table:    true,
@@ -34,10 +35,19 @@ here. dirty is a build of a tree with changes that no revision has.`,
 				ref = settled
 			}
 			all := kept.List()
-			if err := s.print(buildsTable(all, ref.What)); err != nil || s.format != Text && s.format != Markdown {
+			t := buildsTable(all, ref.What)
+			var missing error
+			if relay.IsImage(ref.What) {
+				missing = addImage(ctx, t, ref.What)
+			}
+			if err := s.print(t); err != nil || s.format != Text && s.format != Markdown {
 				return Fine, err
 			}
-			return Fine, s.sayLines([]string{diskWords(len(all), kept.Usage())})
+			said := []string{diskWords(len(all), kept.Usage())}
+			if missing != nil {
+				said = append(said, table.Clean(missing.Error()))
+			}
+			return Fine, s.sayLines(said)
 		}
 	},
 }
@@ -45,7 +55,7 @@ here. dirty is a build of a tree with changes that no revision has.`,
 // buildsTable is a row a build; used is the path of the one in use.
 func buildsTable(all []builds.Build, used string) *table.Table {
 	t := &table.Table{Columns: []table.Column{{Key: "use"}, {Key: "branch"}, {Key: "revision"}, {Key: "dirty"}, {Key: "revision-date", Head: "of"}, {Key: "made", Right: true},
-		{Key: "profile"}, {Key: "size_bytes", Head: "size", Right: true}, {Key: "sha256"}, {Key: "command", Wrap: true}, {Key: "took_ns", Data: true}, {Key: "changes", Data: true}, {Key: "checkout", Data: true}, {Key: "path", Data: true}}}
+		{Key: "profile"}, {Key: "size_bytes", Head: "size", Right: true}, {Key: "sha256"}, {Key: "command", Wrap: true}, {Key: "took_ns", Data: true}, {Key: "changes", Data: true}, {Key: "checkout", Data: true}, {Key: "path", Data: true}, {Key: "image", Data: true}}}
 	for _, b := range all {
 		use, command := table.Bool(false).As(" "), table.Text(b.Command)
 		if b.Binary == used {
@@ -57,9 +67,36 @@ func buildsTable(all []builds.Build, used string) *table.Table {
 		t.Add(use, optional(b.Branch), table.Text(b.Revision).As(b.Revision[:min(12, len(b.Revision))]), table.Bool(b.Changes != ""),
 			table.Text(b.Date.Format(time.RFC3339)).As(b.Date.Format(time.DateOnly)), table.Text(b.Made.Format(time.RFC3339)).As(seconds(time.Since(b.Made))+" ago"),
 			optional(b.Profile), table.Int(b.Size).As(byteSize(float64(b.Size))), table.Text(b.SHA256).As(b.SHA256[:min(12, len(b.SHA256))]), command,
-			table.Int(b.Took), optional(b.Changes), table.Text(b.Checkout), table.Text(b.Binary))
+			table.Int(b.Took), optional(b.Changes), table.Text(b.Checkout), table.Text(b.Binary), table.Cell{})
 	}
 	return t
+}
+
+// addImage adds the row of the image in use; its error says why nothing more is known of it.
+func addImage(ctx context.Context, t *table.Table, what string) error {
+	p, err := relay.Find(ctx, what, "")
+	row := make([]table.Cell, len(t.Columns))
+	for i, c := range t.Columns {
+		switch c.Key {
+		case "use":
+			row[i] = table.Bool(true).As("*")
+		case "size_bytes":
+			if p.Size > 0 {
+				row[i] = table.Int(p.Size).As(byteSize(float64(p.Size)))
+			}
+		case "sha256":
+			row[i] = optional(p.SHA256)
+			if p.SHA256 != "" {
+				row[i] = row[i].As(p.SHA256[:12])
+			}
+		case "command":
+			row[i] = table.Text(what)
+		case "image":
+			row[i] = optional(p.Image)
+		}
+	}
+	t.Add(row...)
+	return err
 }
 
 // diskWords says what builds take of the disk.
