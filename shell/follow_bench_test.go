@@ -14,7 +14,10 @@ import (
 // The goal for 50 idle clients, and 50 that follow, is under 1% of a core in
 // all, and no more lateness of a run than without them. Runs with and without take turns.
 func BenchmarkFollowers(b *testing.B) {
-	const load = 10 * time.Second
+	load := 10 * time.Second
+	if testing.Short() {
+		load = time.Second
+	}
 	db := filepath.Join(b.TempDir(), "r.db")
 	s := serve(b, db)
 	defer s.stop()

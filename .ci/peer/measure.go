@@ -198,7 +198,7 @@ func (b *bench) part(ctx context.Context, args ...string) (*server, error) {
 
 // benchmark runs one Go benchmark of the module and gives a unit's value.
 func (b *bench) benchmark(ctx context.Context, pkg, name, times string, units ...string) ([]float64, error) {
-	e, err := run(ctx, 10*time.Minute, b.dir, b.programs["go"], "test", "./"+pkg, "-run", "^$", "-bench", name, "-benchtime", times, "-short")
+	e, err := run(ctx, 10*time.Minute, b.dir, b.programs["go"], "test", "./"+pkg, "-run", "^$", "-bench", name, "-benchtime", times)
 	if err != nil {
 		return nil, err
 	}

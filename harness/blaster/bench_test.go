@@ -109,7 +109,10 @@ func post(client *http.Client, addr string, pool *envelope.Pool, seq uint64) err
 // BenchmarkPace is how late sends are at a rate, and what that costs. Each
 // round takes three seconds: run it with -benchtime 1x.
 func BenchmarkPace(b *testing.B) {
-	const duration = 3 * time.Second
+	duration := 3 * time.Second
+	if testing.Short() {
+		duration = time.Second / 2
+	}
 	addr := startNullServer(b)
 	pool := newPool(b)
 	for _, rate := range []float64{200, 1000, 5000, 20000} {
@@ -175,8 +178,12 @@ func stalls(t testing.TB, rate float64, duration, from, to time.Duration, run fu
 // second in ten differ from those that follow from the schedule. It takes ten seconds.
 func BenchmarkStall(b *testing.B) {
 	pool := newPool(b)
+	second := time.Second
+	if testing.Short() {
+		second /= 10
+	}
 	for b.Loop() {
-		got, want := stalls(b, 1000, 10*time.Second, 4*time.Second, 5*time.Second, func(load Load) *result.Tally {
+		got, want := stalls(b, 1000, 10*second, 4*second, 5*second, func(load Load) *result.Tally {
 			got, err := Run(b.Context(), load, pool, nil)
 			if err != nil {
 				b.Fatal(err)
