@@ -284,7 +284,7 @@ func Effective(ctx context.Context, p plan.Plan, r relay.Program) (relay.Effecti
 
 // setup is what a relay that sends to upstream is started with.
 func setup(p plan.Plan, upstream string) relay.Setup {
-	s := relay.Setup{Upstream: upstream, Base: p.ConfigText}
+	s := relay.Setup{Upstream: upstream, Base: p.ConfigText, CPUs: p.RelayCPUs, Memory: p.Memory}
 	if p.Statsd != plan.StatsdOn { // whose address is not known yet
 		s.Statsd = strings.TrimPrefix(p.Statsd, plan.StatsdOff)
 	}

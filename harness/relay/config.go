@@ -22,6 +22,9 @@ type Setup struct {
 	Set      []Setting // -E key=value, in order; of one key set twice the last counts
 	Statsd   string    // host:port that it sends its own metrics to; "" is nowhere
 	Dir      string    // folder in which its own empty folder is made; "" is the system's
+
+	CPUs   []int  // that its container runs on; none: any
+	Memory uint64 // bytes that its container may have; 0: no limit
 }
 
 // Setting is one config key of the relay with its value, a YAML scalar's text.

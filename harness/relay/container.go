@@ -153,14 +153,17 @@ type container struct {
 	image  string // id
 	name   string // its own, which no other has
 	dir    string // with config and credentials; "": none
-	cpus   string // that it may run on, as in 0,2-3; "": any
+	cpus   string // that it may run on, as in 0,2; "": any
 	memory uint64 // that it may have, bytes; 0: no limit
 	pid    int    // of its first process, once it runs
 }
 
 func newContainer(e engine, image, dir string, s Setup) *container {
-	cpus, memory := s.limits()
-	return &container{engine: e, image: image, name: "relaybench-" + strings.ToLower(rand.Text()), dir: dir, cpus: cpus, memory: memory}
+	var cpus []string
+	for _, n := range s.CPUs {
+		cpus = append(cpus, strconv.Itoa(n))
+	}
+	return &container{engine: e, image: image, name: "relaybench-" + strings.ToLower(rand.Text()), dir: dir, cpus: strings.Join(cpus, ","), memory: s.Memory}
 }
 
 // containerLimit bounds a question to a program in a container: one is made
@@ -349,8 +352,6 @@ func (p *Process) awaitContainer(ctx context.Context) error {
 // Source: docs.docker.com/engine/containers/run, exit status; podman-run(1).
 var engineFailed = []string{"exit status 125", "exit status 126", "exit status 127"}
 
-// limits are what the container may have of this host.
-func (s Setup) limits() (cpus string, memory uint64) { return "", 0 }
 
 // exitStatus is that of Relay, of what the CLI ended with and what the engine said of it.
 func (c *container) exitStatus(cli, oom string) string {

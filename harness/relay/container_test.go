@@ -174,13 +174,13 @@ func TestContainer(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			e := newEngine(t, script(t, c.run), "docker")
-			r := start(t, find(t, testImage), relay.Setup{Dir: dir})
+			r := start(t, find(t, testImage), relay.Setup{Dir: dir, CPUs: []int{0, 2}, Memory: 300 << 20})
 			wait(t, "its first lines", func() bool { return slices.Equal(r.Tail(2), []string{"up", "read"}) })
 			if e.there() != 1 || len(r.Effective().Hash) != 64 {
 				t.Errorf("%d containers, config %q", e.there(), r.Effective().Hash)
 			}
 			line := strings.Join(e.ran("run")[2], " ")
-			for _, want := range []string{" --network host ", " --pull never ", " --label relaybench ", "type=bind,source=" + dir, "target=/relaybench,readonly", " sha256:" + imageID + " -c /relaybench run"} {
+			for _, want := range []string{" --network host ", " --pull never ", " --label relaybench ", " --cpuset-cpus 0,2 --memory 314572800 --memory-swap 314572800 ", "type=bind,source=" + dir, "target=/relaybench,readonly", " sha256:" + imageID + " -c /relaybench run"} {
 				if !strings.Contains(line, want) {
 					t.Errorf("without %q: %s", want, line)
 				}
