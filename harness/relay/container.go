@@ -352,7 +352,6 @@ func (p *Process) awaitContainer(ctx context.Context) error {
 // Source: docs.docker.com/engine/containers/run, exit status; podman-run(1).
 var engineFailed = []string{"exit status 125", "exit status 126", "exit status 127"}
 
-
 // exitStatus is that of Relay, of what the CLI ended with and what the engine said of it.
 func (c *container) exitStatus(cli, oom string) string {
 	n, err := strconv.Atoi(strings.TrimPrefix(cli, "exit status "))
