@@ -11,6 +11,7 @@ import (
 type poll struct {
 	epoll, wake int  // descriptors
 	old         bool // the system has no epoll_pwait2, or does not let it be used
+	idle        int  // short waits in a row without an event
 	events      [128]unix.EpollEvent
 	limit       struct{ sec, nsec int64 } // the kernel's timespec, of 64 bits on every machine
 }
@@ -43,7 +44,7 @@ func (p *poll) rouse() {
 	unix.Write(p.wake, one[:]) // never read: each write is an edge
 }
 
-// wait waits for events, for ns nanoseconds at most (below 0: for ever).
+// wait waits for events, for ns nanoseconds at most (below 0: for ever). It may return before, without any.
 func (p *poll) wait(ns int64) ([]unix.EpollEvent, error) {
 	if p.old && ns != 0 {
 		// Wait for the epoll instance itself.
@@ -62,6 +63,12 @@ func (p *poll) wait(ns int64) ([]unix.EpollEvent, error) {
 	if ns < 0 {
 		limit = nil
 	}
+	if ns >= 0 && ns <= shortWait {
+		p.idle = 0 // who waits for so short a time will again
+	} else if p.idle < shortWaits {
+		p.limit.sec, p.limit.nsec, limit = 0, shortWait, &p.limit
+		p.idle++
+	}
 	var n uintptr
 	var no unix.Errno
 	if p.old {
@@ -69,6 +76,9 @@ func (p *poll) wait(ns int64) ([]unix.EpollEvent, error) {
 	} else {
 		n, _, no = unix.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(p.epoll), uintptr(unsafe.Pointer(&p.events[0])), uintptr(len(p.events)),
 			uintptr(unsafe.Pointer(limit)), 0, 0)
+	}
+	if n > 0 && no == 0 {
+		p.idle = 0
 	}
 	switch {
 	case no == 0:

@@ -20,6 +20,15 @@ import (
 // yieldEvery is how often a loop passes through the scheduler, at least.
 const yieldEvery = int64(time.Millisecond)
 
+// A wait of 10 ms loses the processor all the same, and the scheduler's monitor
+// then has a millisecond's work with the next event: at 50 events a second, ten
+// times what the event costs. So while events come, no wait is longer than
+// shortWait. After shortWaits of them with no event the loop idles, at no cost.
+const (
+	shortWait  = int64(8 * time.Millisecond)
+	shortWaits = 12
+)
+
 // goyield passes through the scheduler; unlike [runtime.Gosched] it wakes no
 // thread for that. The runtime keeps it for such use: go.dev/issue/67401.
 //

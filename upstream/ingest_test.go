@@ -234,7 +234,7 @@ func TestServeAllocations(t *testing.T) {
 			t.Fatal(err, string(answer[:n]))
 		}
 	}
-	if got := testing.AllocsPerRun(1000, ask); got != 0 {
+	if got := testing.AllocsPerRun(200, ask); got != 0 {
 		t.Errorf("%v allocations a request", got)
 	}
 }
