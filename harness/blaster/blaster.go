@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,8 +51,8 @@ type run struct {
 	senders    []*sender
 
 	// What a test with a simulated clock and no network has its own of.
-	dial     func(ctx context.Context) (net.Conn, error)
-	newTimer func() (timer, error)
+	dial   func(ctx context.Context) (net.Conn, error)
+	places func(n, threads int) (all []place, free func(), err error)
 
 	ctx     context.Context
 	stopped atomic.Bool  // ctx has ended
@@ -63,7 +64,7 @@ type run struct {
 }
 
 func newRun(load Load, pool *envelope.Pool) *run {
-	r := &run{load: load, pool: pool, newTimer: newTimer, share: maxNumbers}
+	r := &run{load: load, pool: pool, places: newPlaces, share: maxNumbers}
 	r.start = load.Zero + load.Schedule.Start
 	r.end = r.start + int64(load.Duration)
 	r.dial = func(ctx context.Context) (net.Conn, error) {
@@ -98,14 +99,14 @@ func (r *run) do(ctx context.Context, live *Live) (tally *result.Tally, err erro
 		r.log.whole = make([]byte, r.share)
 	}
 	r.ctx = ctx
+	places, free, err := r.places(r.load.Connections, r.threads())
+	if err != nil {
+		return tally, err
+	}
+	defer free()
 	cells := make([]cell, r.load.Connections)
-	for i := range cells {
-		t, err := r.newTimer()
-		if err != nil {
-			return tally, err
-		}
-		defer t.close()
-		r.senders = append(r.senders, newSender(r, t, &cells[i]))
+	for i, p := range places {
+		r.senders = append(r.senders, newSender(r, p, &cells[i]))
 	}
 	if live != nil {
 		live.begin(cells, r.dueNow)
@@ -118,7 +119,10 @@ func (r *run) do(ctx context.Context, live *Live) (tally *result.Tally, err erro
 	}
 	var all sync.WaitGroup
 	for _, s := range r.senders {
-		all.Go(s.loop)
+		all.Add(1)
+		if !s.place.begin(func() { defer all.Done(); s.loop() }) {
+			all.Done()
+		}
 	}
 	all.Wait()
 	if err = r.sum(tally); !stop() {
@@ -128,12 +132,21 @@ func (r *run) do(ctx context.Context, live *Live) (tally *result.Tally, err erro
 	return tally, err
 }
 
+// threads is how many threads the senders need: one is enough for a schedule's
+// rate, and costs the least; what is to be sent flat out takes all processors.
+func (r *run) threads() int {
+	if r.load.Schedule.Open() {
+		return 1
+	}
+	return min(r.load.Connections, runtime.NumCPU())
+}
+
 // cut stops all senders at once.
 func (r *run) cut() {
 	r.cutAt.Store(envelope.Now())
 	r.stopped.Store(true)
 	for _, s := range r.senders {
-		s.timer.interrupt()
+		s.place.interrupt()
 		if c := s.open.Load(); c != nil {
 			c.cut()
 		}

@@ -274,9 +274,12 @@ func TestCloseIsNoticed(t *testing.T) {
 		return say(accepted, false)(c, r)
 	})
 	got := sendAll(t, newLoad(s.listen(t), 1000, 20*time.Millisecond, 1), func(r *run) {
-		r.newTimer = func() (timer, error) {
-			t, err := newTimer()
-			return afterClose{t, s, &handled}, err
+		r.places = func(n, threads int) ([]place, func(), error) {
+			all, free, err := newPlaces(n, threads)
+			for i, p := range all {
+				all[i] = afterClose{p, s, &handled}
+			}
+			return all, free, err
 		}
 	})
 	if got.Counts[result.Accepted] != 20 || got.Connects != 20 || got.Renewed != 19 {
@@ -285,10 +288,10 @@ func TestCloseIsNoticed(t *testing.T) {
 	s.once(t)
 }
 
-// afterClose is a timer that waits until each connection on which a request
+// afterClose is a place that waits until each connection on which a request
 // was handled is closed, and for as long as makes a connection worth a look.
 type afterClose struct {
-	timer
+	place
 	s       *server
 	handled *atomic.Int64
 }
@@ -297,7 +300,7 @@ func (a afterClose) wait(until int64) (int64, bool) {
 	for a.s.ended.Load() < a.handled.Load() {
 		runtime.Gosched()
 	}
-	return a.timer.wait(max(until, envelope.Now()+peekAfter))
+	return a.place.wait(max(until, envelope.Now()+peekAfter))
 }
 
 // A stop ends the load at once, whatever its senders wait for.

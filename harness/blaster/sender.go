@@ -39,7 +39,7 @@ const (
 // but the counter that numbers are taken from.
 type sender struct {
 	run   *run
-	timer timer
+	place place
 	live  *cell
 	tally *result.Tally
 
@@ -55,12 +55,12 @@ type sender struct {
 	body    int    // length of its body
 }
 
-func newSender(r *run, t timer, live *cell) *sender {
+func newSender(r *run, p place, live *cell) *sender {
 	tally := result.NewTally(r.load.Schedule.First, r.load.Schedule.Stride)
 	for _, s := range []*result.Sketch{tally.AcceptedSpans.Response, tally.AcceptedSpans.Service, tally.Late} {
 		s.Reserve(int64(10*time.Microsecond), int64(10*time.Second))
 	}
-	return &sender{run: r, timer: t, live: live, tally: tally, buf: make([]byte, 0, 32<<10)}
+	return &sender{run: r, place: p, live: live, tally: tally, buf: make([]byte, 0, 32<<10)}
 }
 
 // loop takes numbers and sends them until none is left, the load's time is up or the run is stopped.
@@ -71,7 +71,7 @@ func (s *sender) loop() {
 	now, ok := envelope.Now(), true
 	if !open {
 		s.ahead(now, r.start)
-		now, ok = s.timer.wait(r.start)
+		now, ok = s.place.wait(r.start)
 	}
 	// Note: the end is looked at before a number is taken, not after the wait
 	// for it: a sender that waits in time sends, however late it is woken.
@@ -86,7 +86,7 @@ func (s *sender) loop() {
 		}
 		s.build(seq, due-r.load.Zero)
 		s.ahead(now, due)
-		if now, ok = s.timer.wait(due); ok {
+		if now, ok = s.place.wait(due); ok {
 			now, ok = s.send(i, due, now)
 		}
 	}
@@ -126,7 +126,7 @@ func (s *sender) ahead(now, due int64) {
 	if now >= due || s.conn != nil && due-s.used < idleLimit {
 		return
 	}
-	if _, ok := s.timer.wait(due - dialLead); ok {
+	if _, ok := s.place.wait(due - dialLead); ok {
 		s.drop(true)
 		s.connect()
 	}
@@ -222,7 +222,7 @@ func (s *sender) unconnected(i uint64, err error) (after int64, ok bool) {
 		return envelope.Now(), true // the schedule holds it back
 	}
 	s.pause = min(max(2*s.pause, pauseMin), pauseMax)
-	return s.timer.wait(min(envelope.Now()+s.pause, s.run.end))
+	return s.place.wait(min(envelope.Now()+s.pause, s.run.end))
 }
 
 // failed notes that a send was not answered, and gives its connection up.
@@ -261,7 +261,7 @@ func (s *sender) fail(i uint64, a result.Answer, what string) {
 }
 
 func (s *sender) connect() error {
-	c, err := s.run.dial(s.run.ctx)
+	c, err := s.place.connect(func() (net.Conn, error) { return s.run.dial(s.run.ctx) })
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func simulate(t *testing.T, load Load, pool *envelope.Pool, s *server, check fun
 		load.Zero = envelope.Now()
 		s.zero = load.Zero
 		r := newRun(load, pool)
-		r.newTimer = func() (timer, error) { return newSleeper(), nil }
+		r.places = goroutines
 		r.dial = func(context.Context) (net.Conn, error) {
 			mine, theirs := net.Pipe()
 			s.serve(theirs)
@@ -356,7 +356,7 @@ func TestPause(t *testing.T) {
 		})
 		load := newLoad("", 0, 2*time.Second, 1)
 		r := newRun(load, newPool(t))
-		r.newTimer = func() (timer, error) { return newSleeper(), nil }
+		r.places = goroutines
 		r.load.Zero = envelope.Now()
 		r.start, r.end = r.load.Zero, r.load.Zero+int64(load.Duration)
 		var tries []int64

@@ -12,10 +12,8 @@ type timer interface {
 	// wait returns at the given time or a little later, never before it, with
 	// the time that it then is; ok is false when it was interrupted.
 	wait(until int64) (now int64, ok bool)
-	// interrupt ends a wait under way and all later ones. Any goroutine may call it, also after close.
+	// interrupt ends a wait under way and all later ones. Any goroutine may call it, also when the run is over.
 	interrupt()
-	// close frees what the timer holds; not during a wait.
-	close()
 }
 
 // sleeper is a timer on the runtime's own timers: for systems without a better

@@ -1,68 +1,64 @@
 package blaster
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"relaybench/envelope"
 )
 
-// timers are all sorts that this system has.
-func timers(t testing.TB) map[string]timer {
-	own, err := newTimer()
-	if err != nil {
-		t.Fatal(err)
+// inPlaces runs f as a sender of each sort of place that this system has.
+func inPlaces(t testing.TB, f func(name string, p place)) {
+	for name, make := range map[string]func(n, threads int) ([]place, func(), error){"own": newPlaces, "goroutine": goroutines} {
+		all, free, err := make(1, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := goroutine{newSleeper()}
+		all[0].begin(func() { defer done.interrupt(); f(name, all[0]) })
+		done.wait(envelope.Now() + int64(time.Hour))
+		free()
+		all[0].interrupt()
 	}
-	return map[string]timer{"own": own, "sleeper": newSleeper()}
 }
 
 func TestTimer(t *testing.T) {
-	for name, timer := range timers(t) {
+	inPlaces(t, func(name string, p place) {
 		for _, d := range []time.Duration{-time.Hour, 0, 1, time.Microsecond, time.Millisecond, 20 * time.Millisecond} {
 			until := envelope.Now() + int64(d)
-			now, ok := timer.wait(until)
+			now, ok := p.wait(until)
 			if after := envelope.Now(); !ok || now < until || now > after {
 				t.Errorf("%s: waited for %v: ok %t, %d ns late, read %d ns ago", name, d, ok, now-until, after-now)
 			}
 		}
-		timer.close()
-	}
+	})
 }
 
 func TestTimerInterrupt(t *testing.T) {
-	for name, timer := range timers(t) {
-		var all sync.WaitGroup
-		all.Go(func() {
-			if _, ok := timer.wait(envelope.Now() + int64(time.Hour)); ok {
-				t.Errorf("%s: got to the end of a wait that was interrupted", name)
-			}
-		})
-		timer.interrupt()
-		all.Wait()
-		if _, ok := timer.wait(0); ok {
+	inPlaces(t, func(name string, p place) {
+		stop := time.AfterFunc(time.Millisecond, p.interrupt)
+		defer stop.Stop()
+		if _, ok := p.wait(envelope.Now() + int64(time.Hour)); ok {
+			t.Errorf("%s: got to the end of a wait that was interrupted", name)
+		}
+		if _, ok := p.wait(0); ok {
 			t.Errorf("%s: waited again after an interrupt", name)
 		}
-		timer.close()
-		timer.interrupt()
-	}
+	})
 }
 
 func BenchmarkWait(b *testing.B) {
-	for name, timer := range timers(b) {
-		b.Run(name, func(b *testing.B) {
-			var late int64
-			b.ReportAllocs()
-			for b.Loop() {
-				until := envelope.Now() + int64(time.Millisecond)
-				now, ok := timer.wait(until)
-				if !ok {
-					b.Fatal("interrupted")
-				}
-				late += now - until
+	inPlaces(b, func(name string, p place) {
+		var late, n int64
+		for range 1000 {
+			until := envelope.Now() + int64(time.Millisecond)
+			now, ok := p.wait(until)
+			if !ok {
+				b.Error("interrupted")
 			}
-			b.ReportMetric(float64(late)/float64(b.N)/1000, "µs-late/op")
-		})
-		timer.close()
-	}
+			late += now - until
+			n++
+		}
+		b.ReportMetric(float64(late)/float64(n)/1000, name+"-µs-late")
+	})
 }

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package blaster
-
-func newTimer() (timer, error) { return newSleeper(), nil }
