@@ -208,6 +208,9 @@ func (s *Session) foretell(q *request, ref reference, beside guess, warm []int) 
 	if slices.ContainsFunc(q.cells, func(p plan.Plan) bool { return harness.Held(p) > 0 }) {
 		line("with statsd a run waits for the relay's flushes, before the load and after the drain: about %s", seconds(harness.Held(plan.Plan{Statsd: plan.StatsdOn})))
 	}
+	for _, text := range pinned(q.cells, ref.form()) {
+		line("%s", text)
+	}
 	for _, raised := range raisedPools(q.cells) {
 		line("the pool of %s user agents is raised to as many envelopes", count(raised))
 	}

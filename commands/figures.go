@@ -96,7 +96,14 @@ func finePrint(r *store.Report) []string {
 		if res.Harness.CPUs <= 1 {
 			cpus = "CPU"
 		}
-		add("%s shared %s %s, not pinned", who, strconv.FormatFloat(res.Harness.CPUs, 'f', -1, 64), cpus)
+		if relays, own, cores, ok := pins(r); ok {
+			add("pinned: %s", pinsText(relays, own, cores))
+		} else {
+			add("%s shared %s %s, not pinned", who, strconv.FormatFloat(res.Harness.CPUs, 'f', -1, 64), cpus)
+		}
+	}
+	if l := res.Relay.MemoryLimit; l != nil {
+		add("%s", table.Clean(memoryText(l, res)))
 	}
 	if res.Pool.Files > 0 {
 		add("own envelopes of %s files: times moved to the run's start, event ids new in each send", count(res.Pool.Files))

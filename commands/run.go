@@ -58,11 +58,11 @@ func (s *Session) runnerOf(ctx context.Context, ref reference, thresholds []thre
 	return &runner{s: s, db: db, ref: ref, program: program, thresholds: thresholds}, nil
 }
 
-// checkConfigs asks the relay whether it takes the configs of plans, each that there is once.
+// checkConfigs asks the relay whether it takes the configs of plans, and what else they would give it, each that there is once.
 func checkConfigs(ctx context.Context, program relay.Program, plans []plan.Plan) error {
 	asked := map[string]bool{}
 	for _, p := range plans {
-		key := fmt.Sprintf("%q %q", p.ConfigText, p.Settings)
+		key := fmt.Sprintf("%q %q %v %d", p.ConfigText, p.Settings, p.RelayCPUs, p.Memory)
 		if asked[key] {
 			continue
 		}
@@ -77,9 +77,11 @@ func checkConfigs(ctx context.Context, program relay.Program, plans []plan.Plan)
 	return nil
 }
 
-// configured says whether any of plans has a config of its own.
+// configured says whether any of plans asks of the relay what not each can be given: a config of its own, CPUs, a limit of memory.
 func configured(plans []plan.Plan) bool {
-	return slices.ContainsFunc(plans, func(p plan.Plan) bool { return len(p.Settings) > 0 || p.ConfigText != "" })
+	return slices.ContainsFunc(plans, func(p plan.Plan) bool {
+		return len(p.Settings) > 0 || p.ConfigText != "" || len(p.RelayCPUs) > 0 || p.Memory > 0
+	})
 }
 
 // same checks that the relay is still the one that was found: a build in the

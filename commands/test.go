@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"relaybench/envelope"
+	"relaybench/harness"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
 )
@@ -201,6 +202,11 @@ func (s *Session) plans(v *plan.Values, duration string) ([]plan.Plan, error) {
 	for _, set := range plans[0].Settings {
 		if why := relay.Owned(set.Key); why != "" {
 			return nil, usageError(fmt.Errorf("-E %s: %s", set.Key, why), "")
+		}
+	}
+	for _, p := range plans {
+		if err := harness.CheckHost(p); err != nil {
+			return nil, usageError(err, "")
 		}
 	}
 	if err := s.readFolders(plans); err != nil {

@@ -23,6 +23,7 @@ import (
 	"relaybench/harness/relay"
 	"relaybench/harness/result"
 	"relaybench/harness/statsd"
+	"relaybench/harness/variable"
 	"relaybench/upstream"
 )
 
@@ -116,6 +117,7 @@ type run struct {
 	meter   *meter
 	sampler *sampler
 
+	unpin     func() error // nil: this process is not pinned
 	means     perf.Means
 	recording *perf.Recording // nil: the relay is not profiled
 
@@ -181,6 +183,9 @@ func Run(ctx context.Context, p plan.Plan, r relay.Program, o Options) (*result.
 	x.stop()
 	x.profile(ctx)
 	x.finish()
+	if free := x.free(); err == nil && free != nil {
+		err = free
+	}
 	if err != nil {
 		x.res.FailedStep = step
 		if cause := context.Cause(ctx); ctx.Err() != nil && errors.Is(err, cause) {
@@ -239,6 +244,9 @@ func (x *run) check(ctx context.Context) error {
 	if err := readable(x.plan, x.program); err != nil {
 		return err
 	}
+	if err := x.pin(); err != nil {
+		return err
+	}
 	if err := x.findProfiler(ctx); err != nil {
 		return err
 	}
@@ -267,7 +275,7 @@ func (x *run) check(ctx context.Context) error {
 // CheckConfig says before a run why the relay would not take the plan's config;
 // nothing is started but `relay config show`, and without a config nothing at all.
 func CheckConfig(ctx context.Context, p plan.Plan, r relay.Program) error {
-	if err := readable(p, r); err != nil || len(p.Settings) == 0 && p.ConfigText == "" {
+	if err := readable(p, r); err != nil || len(p.Settings) == 0 && p.ConfigText == "" && p.Memory == 0 {
 		return err
 	}
 	_, err := relay.Check(ctx, r, setup(p, ""))
@@ -314,7 +322,7 @@ func readable(p plan.Plan, r relay.Program) error {
 	if p.ConfigText != "" {
 		return fmt.Errorf("config %q: %s", p.Config, why)
 	}
-	return nil
+	return givable(p, r)
 }
 
 func (x *run) startUpstream(context.Context) error {
@@ -419,6 +427,9 @@ func (x *run) death() error {
 	how := x.proc.Exit().Status
 	if how == "" {
 		how = "exit status 0"
+	}
+	if l := x.proc.MemoryLimit(); l != nil && l.Kills > 0 {
+		how += fmt.Sprintf(", by the kernel, at its limit of %s of memory", variable.FormatSize(l.Bytes))
 	}
 	x.res.Relay.Died = how
 	return fmt.Errorf("%w: %s", ErrRelayDied, how)
@@ -526,6 +537,7 @@ func (x *run) stop() {
 			<-stopped
 		}
 		x.res.Relay.Log = x.proc.Tail(logTail)
+		x.res.Relay.MemoryLimit = x.proc.MemoryLimit()
 	}
 	if x.up != nil {
 		x.up.Close()

@@ -36,6 +36,7 @@ func (x *run) startMeter() {
 	r.RSSStart, _, _, r.MemoryKnown = processMemory(pid)
 	resetPeak(m.self)
 	m.others = othersCPU(m.self, pid) // in a container it is no descendant of ours
+	x.seePins()
 	m.gcs = collections()
 	m.relay = host.RunQueueWait(pid)
 	m.wait = host.RunQueueWait(m.self)
@@ -62,6 +63,7 @@ func (m *meter) loadEnded() {
 	}
 	h.RelayWait = since(m.relay, host.RunQueueWait(x.pid()))
 	h.GCs = collections() - m.gcs
+	x.seePins()
 }
 
 // drainEnded takes those at drain end, after the sampler's last sample. The relay may be gone: its last readings then stand.

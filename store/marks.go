@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"relaybench/harness/result"
+	"relaybench/harness/variable"
 )
 
 // Mark is one entry of the table of marks: something that a reader must know
@@ -163,7 +164,7 @@ func harnessLimited(r *result.Result) (string, bool) {
 
 // starved says whether relaybench, senders and upstream, lacked CPU: on average
 // over the load, as many of its threads stood ready and waiting for a CPU as
-// there are CPUs.
+// it had CPUs.
 //
 // Note: waiting is no starvation by itself. On two CPUs that Relay keeps busy,
 // the threads of a modest load wait a good part of a second each second, a
@@ -172,7 +173,11 @@ func harnessLimited(r *result.Result) (string, bool) {
 // readers of answers and the upstream.
 func starved(r *result.Result) (string, bool) {
 	waiting, ok := ratio(float64(r.Harness.WaitLoad), loadSeconds(r)*1e9)
-	if !ok || waiting < max(1, r.Harness.CPUs) {
+	cpus := r.Harness.CPUs
+	if own, err := variable.ParseCPUs(r.Harness.Allowed); err == nil {
+		cpus = min(cpus, float64(len(own)))
+	}
+	if !ok || waiting < max(1, cpus) {
 		return "", false
 	}
 	return figure(waiting) + " threads of relaybench waited for a CPU", true

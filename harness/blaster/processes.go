@@ -114,6 +114,14 @@ func (p *Processes) start(ctx context.Context, exe string, n int) error {
 	return err
 }
 
+// PIDs are the processes of the senders.
+func (p *Processes) PIDs() (pids []int) {
+	for _, q := range p.processes {
+		pids = append(pids, q.cmd.Process.Pid)
+	}
+	return pids
+}
+
 func startProcess(exe string, number int) (*process, error) {
 	q := &process{number: number, cmd: exec.Command(exe)}
 	q.cmd.Env = append(os.Environ(), "RELAYBENCH_ROLE=sender")

@@ -110,7 +110,7 @@ func TestExpandRefuses(t *testing.T) {
 		want  string
 	}{
 		{[]string{"relay-cpus="}, "relay-cpus: the list of CPUs is empty: give some, such as 0,2-3, or any"},
-		{[]string{"relay-cpus=x"}, `relay-cpus: "x" is not a list of CPUs such as 0,2-3, nor any`},
+		{[]string{"relay-cpus=x"}, `relay-cpus: "x" is not a list of CPUs such as 0,2-3`},
 		{[]string{"harness-cpus=0,"}, `harness-cpus: "0," is not a list of CPUs`},
 		{[]string{"harness-cpus=3-1"}, `harness-cpus: "3-1" is not a list of CPUs`},
 		{[]string{"harness-cpus=0-9999"}, "harness-cpus: CPU 9999 is more than 1023"},

@@ -356,11 +356,11 @@ func knobs() []Knob {
 		Default: notProfiled, Then: notProfiled, Type: profileType},
 		func(p *Plan) string { return p.Profiled.String() }, func(p *Plan, s string) (err error) { p.Profiled, err = parseProfile(s); return err })
 
-	get, set = cpusKnob(func(p *Plan) *CPUs { return &p.RelayCPUs })
+	get, set = cpusKnob(func(p *Plan) *variable.CPUs { return &p.RelayCPUs })
 	add(Knob{Name: "relay-cpus", Help: "the CPUs that the relay runs on, from its start, as in 0,2-3: the relay sees as many and makes its threads accordingly; any: the system says. Repeat the flag for a list of runs",
 		Default: anyCPUs, Then: anyCPUs, Type: cpusType}, get, set)
 
-	get, set = cpusKnob(func(p *Plan) *CPUs { return &p.HarnessCPUs })
+	get, set = cpusKnob(func(p *Plan) *variable.CPUs { return &p.HarnessCPUs })
 	add(Knob{Name: "harness-cpus", Help: "the CPUs that senders and upstream run on, as in 1,3; any: the system says. Repeat the flag for a list of runs",
 		Default: anyCPUs, Then: anyCPUs, Type: cpusType}, get, set)
 

@@ -5,95 +5,53 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"relaybench/harness/variable"
 )
-
-// CPUs are CPUs by the system's numbers, in order, each once; nil: whichever there are.
-type CPUs []int
-
-// maxCPU bounds the number of a CPU: an affinity mask of the system has as many bits.
-const maxCPU = 1023
 
 const (
 	anyCPUs = "any"
 	noLimit = "none"
 )
 
-// String is the list as a knob's value: any, or as in 0,2-3.
-func (c CPUs) String() string {
+// formatCPUs is a list as a knob's value: any, or as in 0,2-3.
+func formatCPUs(c variable.CPUs) string {
 	if len(c) == 0 {
 		return anyCPUs
 	}
 	return c.List()
 }
 
-// List is the list as the kernel and docker write it, as in 0,2-3; "" of any CPUs.
-func (c CPUs) List() string {
-	var parts []string
-	for i := 0; i < len(c); {
-		end := i
-		for end+1 < len(c) && c[end+1] == c[end]+1 {
-			end++
-		}
-		part := strconv.Itoa(c[i])
-		if end > i {
-			part += "-" + strconv.Itoa(c[end])
-		}
-		parts, i = append(parts, part), end+1
-	}
-	return strings.Join(parts, ",")
-}
-
-// ParseCPUs reads any, or a list such as 0,2-3.
-func ParseCPUs(s string) (CPUs, error) {
+func parseCPUs(s string) (variable.CPUs, error) {
 	if s == anyCPUs {
 		return nil, nil
 	}
 	if strings.TrimSpace(s) == "" {
 		return nil, errors.New("the list of CPUs is empty: give some, such as 0,2-3, or any")
 	}
-	var c CPUs
-	for part := range strings.SplitSeq(s, ",") {
-		lo, hi, err := variable.ParseRange(strings.TrimSpace(part))
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a list of CPUs such as 0,2-3, nor %s", s, anyCPUs)
-		}
-		if hi > maxCPU {
-			return nil, fmt.Errorf("CPU %d is more than %d", hi, maxCPU)
-		}
-		for n := lo; n <= hi; n++ {
-			c = append(c, n)
-		}
-	}
-	slices.Sort(c)
-	return slices.Compact(c), nil
+	return variable.ParseCPUs(s)
 }
 
-// cpusType is a list of CPUs; fewer come before more.
+// cpusType is a list of CPUs, or any; fewer come before more, and any after all.
 var cpusType = variable.New("CPUs", func(s string) (string, error) {
-	c, err := ParseCPUs(s)
+	c, err := parseCPUs(s)
 	if err != nil {
 		return "", err
 	}
-	return c.String(), nil
+	return formatCPUs(c), nil
 }, func(a, b string) int {
-	x, _ := ParseCPUs(a)
-	y, _ := ParseCPUs(b)
-	order := func(c CPUs) int {
-		if c == nil {
-			return maxCPU + 2
-		}
-		return len(c)
+	if (a == anyCPUs) != (b == anyCPUs) {
+		return cmp.Compare(strings.Count(a, anyCPUs), strings.Count(b, anyCPUs))
 	}
-	return cmp.Or(cmp.Compare(order(x), order(y)), slices.Compare(x, y))
+	x, _ := parseCPUs(a)
+	y, _ := parseCPUs(b)
+	return cmp.Or(cmp.Compare(len(x), len(y)), slices.Compare(x, y))
 }, true)
 
-func cpusKnob(at func(*Plan) *CPUs) (func(*Plan) string, func(*Plan, string) error) {
-	return func(p *Plan) string { return at(p).String() }, func(p *Plan, s string) (err error) {
-		*at(p), err = ParseCPUs(s)
+func cpusKnob(at func(*Plan) *variable.CPUs) (func(*Plan) string, func(*Plan, string) error) {
+	return func(p *Plan) string { return formatCPUs(*at(p)) }, func(p *Plan, s string) (err error) {
+		*at(p), err = parseCPUs(s)
 		return err
 	}
 }

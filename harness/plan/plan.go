@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"relaybench/envelope"
+	"relaybench/harness/variable"
 )
 
 // Plan is what one run is to do. Its fields are reached by name through the table [Knobs].
@@ -45,9 +46,9 @@ type Plan struct {
 	ConfigText  string           // YAML of the file
 	Folder      *envelope.Folder // what was read of the mix, where it is a folder
 	Profiled    Profile
-	RelayCPUs   CPUs   // that the relay may run on
-	HarnessCPUs CPUs   // that relaybench and its sender processes may run on, from before the load to after the drain
-	Memory      uint64 // bytes that the relay may have; 0: no limit
+	RelayCPUs   variable.CPUs // that the relay may run on
+	HarnessCPUs variable.CPUs // that relaybench and its sender processes may run on, from before the load to after the drain
+	Memory      uint64        // bytes that the relay may have; 0: no limit
 	Label       string
 	Settings    []Setting // -E, sorted by key, each key once
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"relaybench/envelope"
+	"relaybench/harness/variable"
 )
 
 func TestKnobsTable(t *testing.T) {
@@ -187,7 +188,7 @@ func randomPlan(rnd *rand.Rand) Plan {
 	return p
 }
 
-func randomCPUs(rnd *rand.Rand) (c CPUs) {
+func randomCPUs(rnd *rand.Rand) (c variable.CPUs) {
 	for n := rnd.IntN(4); n < 1024 && rnd.IntN(5) > 0; n += 1 + rnd.IntN(3) {
 		c = append(c, n)
 	}

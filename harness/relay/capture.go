@@ -10,6 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"relaybench/harness/host"
+	"relaybench/harness/variable"
 )
 
 // question is a program that is asked something and expected to end soon.
@@ -19,6 +22,7 @@ type question struct {
 	env   []string // whole
 	dir   string
 	limit time.Duration
+	cpus  variable.CPUs // as of [Setup]
 }
 
 // answerLimit bounds what a question's answer may be: config show prints 5 KB,
@@ -40,7 +44,10 @@ func (q question) ask(ctx context.Context) (string, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	// A child of the child may hold the pipes open after it has ended.
 	cmd.WaitDelay = time.Second
-	err := cmd.Run()
+	err := host.On(q.cpus, cmd.Start)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it left in its group
 	}

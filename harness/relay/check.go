@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -40,12 +41,12 @@ var unshown = map[string]any{
 // showLimit bounds `config show`: it takes 20 ms.
 const showLimit = 10 * time.Second
 
-// show asks a program for the config that it has read.
+// show asks a program for the config that it has read: with as many threads as it has CPUs.
 func (p *Process) show(ctx context.Context, program Program) (said string, err error) {
 	if p.container != nil {
 		said, err = p.container.ask(ctx, "config", "show")
 	} else {
-		said, err = question{path: program.Path, args: []string{"-c", p.dir, "config", "show"}, env: program.environ(), dir: p.dir, limit: showLimit}.ask(ctx)
+		said, err = question{path: program.Path, args: []string{"-c", p.dir, "config", "show"}, env: program.environ(), dir: p.dir, limit: showLimit, cpus: p.cpus}.ask(ctx)
 	}
 	if err != nil {
 		return "", fmt.Errorf("relay config show: %w", err)
@@ -55,13 +56,13 @@ func (p *Process) show(ctx context.Context, program Program) (said string, err e
 
 // checkShown compares what `config show` printed with what was to be set. Relay
 // ignores keys that it does not know in silence, so a setting that is not
-// shown did not take.
-func checkShown(text string, set []setting, base tree) (Effective, error) {
+// shown did not take. Those of own are the run's, as the keys of owned are.
+func checkShown(text string, set []setting, base tree, own ...setting) (Effective, error) {
 	shown, err := parseTree(text)
 	if err != nil {
 		return Effective{}, fmt.Errorf("relay config show: %w", err)
 	}
-	for _, s := range set {
+	for _, s := range slices.Concat(set, own) {
 		if err := s.took(shown); err != nil {
 			return Effective{}, err
 		}
@@ -78,6 +79,9 @@ func checkShown(text string, set []setting, base tree) (Effective, error) {
 	sort.Strings(e.Ignored)
 	for _, o := range owned {
 		shown.remove(o.key)
+	}
+	for _, s := range own {
+		shown.remove(s.key)
 	}
 	canonical, err := json.Marshal(printable(map[string]any(shown)))
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml"
+
+	"relaybench/harness/variable"
 )
 
 // Setup is what a relay is started with.
@@ -23,8 +25,10 @@ type Setup struct {
 	Statsd   string    // host:port that it sends its own metrics to; "" is nowhere
 	Dir      string    // folder in which its own empty folder is made; "" is the system's
 
-	CPUs   []int  // that its container runs on; none: any
-	Memory uint64 // bytes that its container may have; 0: no limit
+	CPUs   variable.CPUs // that it runs on, from its start; none: as relaybench may by itself
+	Memory uint64        // bytes that it may have; 0: no limit. See [Process.MemoryLimit]
+
+	noGroup error // for tests: why there is to be no cgroup
 }
 
 // Setting is one config key of the relay with its value, a YAML scalar's text.

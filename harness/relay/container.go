@@ -253,7 +253,7 @@ func (c *container) ask(ctx context.Context, args ...string) (string, error) {
 	}
 	defer news.Close()
 	defer status.Close()
-	cmd, err := keeperCommand(limited, "", "", c.ending(), c.argv(args...), c.engine.environ())
+	cmd, err := keeperCommand(limited, "", "", "", c.ending(), c.argv(args...), c.engine.environ())
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"relaybench/harness/host"
 )
 
 // A keeper is this binary between relaybench and a relay. It ends all that is
@@ -23,16 +25,17 @@ import (
 // relaybench closes, which a SIGKILL of relaybench does too.
 //
 // Its arguments are the role of the program (or ""), the folder that is to go
-// when the program has (or ""), an [ending] as JSON (or ""), the program's path and its arguments.
+// when the program has (or ""), that of the program's cgroup (or ""), which
+// goes too, an [ending] as JSON (or ""), the program's path and its arguments.
 const (
 	keeperControl = 3 // orders, a line each: "term PID" (0: the program), "kill"
-	keeperStatus  = 4 // what happened, a line each: "started PID", "failed WHY", "exited WAITSTATUS", "last WORDS", "left PIDS"
+	keeperStatus  = 4 // what happened, a line each: "started PID", "failed WHY", "exited WAITSTATUS", "last WORDS", "left PIDS", "memory PEAK HITS KILLS"
 )
 
 // KeeperMain is the keeper's face: main calls it where RoleVar says keeper,
 // and exits with what it returns. Standard input, output and error are the program's.
 func KeeperMain() int {
-	if len(os.Args) < 5 {
+	if len(os.Args) < 6 {
 		fmt.Fprintln(os.Stderr, "relaybench: keeper: not to be started by hand")
 		return 3
 	}
@@ -43,13 +46,23 @@ func KeeperMain() int {
 		}
 	}
 	k := keeper{status: os.NewFile(keeperStatus, "status")}
-	if text := os.Args[3]; text != "" {
+	if os.Args[3] != "" {
+		k.group = &host.Group{Dir: os.Args[3]}
+	}
+	if text := os.Args[4]; text != "" {
 		if err := json.Unmarshal([]byte(text), &k.ending); err != nil {
 			fmt.Fprintln(os.Stderr, "relaybench: keeper: not to be started by hand")
 			return 3
 		}
 	}
-	code, dir := k.run(os.Args[1], os.Args[4:]), os.Args[2]
+	code, dir := k.run(os.Args[1], os.Args[5:]), os.Args[2]
+	if k.group != nil {
+		use := k.group.Use()
+		k.say("memory %d %d %d", use.Peak, use.Hits, use.Kills)
+		if err := k.group.Close(); err != nil {
+			k.say("left %v", err)
+		}
+	}
 	if dir == "" && k.ending != nil && k.alone.Load() {
 		dir = k.ending.Dir
 	}
@@ -63,12 +76,13 @@ type keeper struct {
 	status  *os.File
 	ending  *ending // nil: the program is all that there is to end
 	program *os.Process
+	group   *host.Group // the program's cgroup; nil: it has none of its own
 	killed  atomic.Bool
 	alone   atomic.Bool // relaybench has gone, or does not want it any more
 }
 
 // keeperCommand is a keeper of a program, not started yet; its pipes are to be its extra files.
-func keeperCommand(ctx context.Context, role, dir string, e *ending, argv, env []string) (*exec.Cmd, error) {
+func keeperCommand(ctx context.Context, role, dir, group string, e *ending, argv, env []string) (*exec.Cmd, error) {
 	self, err := keeperPath()
 	if err != nil {
 		return nil, err
@@ -82,7 +96,7 @@ func keeperCommand(ctx context.Context, role, dir string, e *ending, argv, env [
 		text = string(b)
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Args = append([]string{"relaybench-keeper", role, dir, text}, argv...)
+	cmd.Args = append([]string{"relaybench-keeper", role, dir, group, text}, argv...)
 	cmd.Env = append(env, RoleVar+"="+RoleKeeper)         // the last of a name counts
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's Ctrl-C is ours alone
 	return cmd, nil
@@ -109,9 +123,20 @@ func (k *keeper) run(role string, argv []string) int {
 	}
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(attr)
+	leave := func() error { return nil }
+	if k.group != nil {
+		var err error
+		if leave, err = k.group.Enter(attr); err != nil {
+			k.say("failed %v", fmt.Errorf("enter its cgroup: %w", err))
+			return 1
+		}
+	}
 	program, err := os.StartProcess(argv[0], argv, &os.ProcAttr{
 		Env: env, Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}, Sys: attr,
 	})
+	if back := leave(); err == nil && back != nil {
+		k.say("left %v", back)
+	}
 	if err != nil {
 		k.say("failed %v", reason(err))
 		return 1

@@ -17,6 +17,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"relaybench/harness/host"
+	"relaybench/harness/result"
+	"relaybench/harness/variable"
 )
 
 // startLimit bounds how long a keeper may take to say that the program runs; it takes 30 ms.
@@ -32,6 +36,8 @@ type Process struct {
 	addr      string
 	port      int
 	effective Effective
+	cpus      variable.CPUs
+	memory    *host.Group // its cgroup; nil: it has none of its own
 	keeper    *exec.Cmd
 	client    *http.Client
 	log       logbook
@@ -45,7 +51,8 @@ type Process struct {
 	mu      sync.Mutex
 	program int // the program's pid, that of its process group too
 	exit    Exit
-	stopped time.Time // the first signal; zero: none yet
+	limit   *result.MemoryLimit // nil: it has none
+	stopped time.Time           // the first signal; zero: none yet
 	stop    sync.Once
 }
 
@@ -118,14 +125,23 @@ func (p *Process) prepare(ctx context.Context, program Program, s Setup, base tr
 	if s.Statsd != "" {
 		config.set("metrics.statsd", s.Statsd)
 	}
+	own, err := p.limitMemory(program, s, config)
+	if err != nil {
+		return fmt.Errorf("mem %s: %w", variable.FormatSize(s.Memory), err)
+	}
 	if err := p.writeConfig(program, config, s); err != nil {
 		return err
+	}
+	if p.container == nil {
+		p.cpus = s.CPUs // a container's are its own affair, not those of the CLI that runs it
 	}
 	shown, err := p.show(ctx, program)
 	if err != nil {
 		return err
 	}
-	p.effective, err = checkShown(shown, set, base)
+	if p.effective, err = checkShown(shown, set, base, own...); err != nil && own != nil {
+		return fmt.Errorf("%w (%s)", err, p.limit.Why)
+	}
 	return err
 }
 
@@ -177,13 +193,13 @@ func (p *Process) start(ctx context.Context, program Program) error {
 		argv, env, end = p.container.argv("run"), p.container.engine.environ(), p.container.ending()
 	}
 	// ctx bounds the start alone.
-	cmd, err := keeperCommand(context.WithoutCancel(ctx), program.role(), p.dir, end, argv, env)
+	cmd, err := keeperCommand(context.WithoutCancel(ctx), program.role(), p.dir, p.groupDir(), end, argv, env)
 	if err == nil {
 		cmd.Dir = p.dir
 		cmd.Stdout, cmd.Stderr = output[1], output[1]
 		cmd.ExtraFiles = []*os.File{control[0], status[1]}
 		p.keeper = cmd
-		err = cmd.Start()
+		err = host.On(p.cpus, cmd.Start)
 	}
 	for _, f := range []*os.File{output[1], control[0], status[1]} {
 		f.Close()
@@ -243,6 +259,8 @@ func (p *Process) watch(status *os.File, begun chan<- error) {
 			last = rest
 		case "left":
 			left = rest
+		case "memory":
+			p.used(rest)
 		}
 	}
 	status.Close()
@@ -446,16 +464,20 @@ func (p *Process) order(line string, kill bool) {
 	}
 }
 
-// clean removes the folder.
+// clean removes the folder and the cgroup.
 func (p *Process) clean() error {
 	p.client.CloseIdleConnections()
+	var err error
+	if p.memory != nil {
+		err = p.memory.Close()
+	}
 	if p.dir == "" {
-		return nil
+		return err
 	}
-	if err := os.RemoveAll(p.dir); err != nil {
-		return fmt.Errorf("remove the relay's folder: %w", err)
+	if gone := os.RemoveAll(p.dir); gone != nil {
+		return errors.Join(err, fmt.Errorf("remove the relay's folder: %w", gone))
 	}
-	return nil
+	return err
 }
 
 // Tail is the last n lines of its log, each cut at 4 KB; of 1,000 at most.

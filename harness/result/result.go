@@ -110,7 +110,34 @@ type RelayRun struct {
 	RSSDrained  int64 `json:"rss_drained"`
 	// Limit is its effective limit of upstream requests at once; 0 unknown.
 	Limit int `json:"limit,omitempty"`
+
+	// CPUs are those that its threads were allowed, as the system had them during the load, as in 0,2-3; "" unknown.
+	CPUs        string       `json:"cpus,omitempty"`
+	MemoryLimit *MemoryLimit `json:"memory_limit,omitempty"` // nil: it was given none
 }
+
+// MemoryLimit is the limit of memory that a run gave its relay, and how that met it.
+type MemoryLimit struct {
+	Way   LimitWay `json:"way"`
+	Why   string   `json:"why,omitempty"`   // why it is by no better way
+	Bytes uint64   `json:"bytes"`           // that the relay may have
+	Peak  uint64   `json:"peak,omitempty"`  // the most that was counted; 0 unknown
+	Hits  uint64   `json:"hits,omitempty"`  // times that the limit was met, and memory reclaimed
+	Kills uint64   `json:"kills,omitempty"` // processes that the kernel killed at it
+	// Before is what LimitRelay counts beside the relay: the bytes in use when it started, which were allowed on top.
+	Before  uint64 `json:"before,omitempty"`
+	Counted string `json:"counted,omitempty"` // whose memory LimitRelay counts: "cgroup" or "host"
+}
+
+// LimitWay is how a limit of memory is held.
+type LimitWay string
+
+// The ways, the best first.
+const (
+	LimitContainer LimitWay = "container" // of the relay's container
+	LimitGroup     LimitWay = "cgroup"    // of a cgroup that was made for the relay
+	LimitRelay     LimitWay = "relay"     // by Relay's own health.max_memory_bytes
+)
 
 // Exit is how the relay ended.
 type Exit struct {
@@ -155,6 +182,11 @@ type Harness struct {
 	Others    int64   `json:"others_ns"`     // CPU of all other processes from load start to drain end; -1 unknown
 	RSSPeak   int64   `json:"rss_peak"`
 	GCs       uint64  `json:"gcs"` // collections during the load
+
+	// Allowed are the CPUs that the threads of relaybench and its sender processes were allowed during the load, as in 0,2-3; "" unknown.
+	Allowed string `json:"allowed,omitempty"`
+	// Cores are those that it shared with the relay without sharing the CPU, by their threads, as in 0,4; known where either was pinned.
+	Cores []string `json:"cores,omitempty"`
 }
 
 // Profile is where the relay spent its CPU time during the load, by samples.
