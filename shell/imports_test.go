@@ -15,8 +15,9 @@ const module = "relaybench"
 
 // imports says which packages of this module a package may import: all else is against the house.
 var imports = map[string][]string{
-	".":     {"shell", "harness/standin", "harness/blaster", "harness/relay"},
-	"shell": {"commands"},
+	".":              {"shell", "harness/standin", "harness/blaster", "harness/relay"},
+	"shell":          {"commands", "shell/profiles"},
+	"shell/profiles": {},
 	"commands": {"commands/line", "commands/table", "store", "store/stats", "envelope", "upstream",
 		"harness", "harness/relay", "harness/builds", "harness/host", "harness/perf", "harness/plan", "harness/result", "harness/variable"},
 	"commands/line":    {},
@@ -45,7 +46,8 @@ var outside = map[string][]string{
 	"go.etcd.io/bbolt":            {"store", "store/storetest"},
 	"github.com/valyala/fasthttp": {"upstream", "harness/standin"},
 	"net/http": {"upstream", "harness", "harness/relay", "harness/blaster", "harness/standin", "harness/result",
-		"harness/perf"}, // where a page of pprof's is asked of its handler
+		"harness/perf", // where a page of pprof's is asked of its handler
+		"shell/profiles"},
 	"golang.org/x/term":          {"shell"},
 	"github.com/chzyer/readline": {"shell"},
 	"os/signal":                  {"shell", "harness/standin", "harness/relay"},

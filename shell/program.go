@@ -14,6 +14,7 @@ import (
 	"github.com/adrg/xdg"
 
 	"relaybench/commands"
+	"relaybench/shell/profiles"
 )
 
 // program is relaybench as it was started.
@@ -75,6 +76,8 @@ func (p *program) check(fs *flag.FlagSet) error {
 	case serves && p.listen != "off" && !loopback(p.listen) && p.tokenFile == "":
 		return &usage{fmt.Sprintf("-listen %s can be reached from other machines: -token-file FILE is needed", p.listen),
 			"better, leave it on 127.0.0.1 and come by ssh -L 8234:127.0.0.1:8234"}
+	case p.given["pprof"] && !loopback(p.pprof):
+		return &usage{fmt.Sprintf("-pprof %q: profiles are served at a loopback address only", p.pprof), "give one with a port, such as -pprof 127.0.0.1:6060"}
 	case p.interactive && (!isTerminal(p.stdin) || !isTerminal(p.out.to)):
 		return &usage{"-interactive needs a terminal", "relaybench -listen ADDR serves a shell without one; commands come with -c, -f or on standard input"}
 	}
@@ -129,6 +132,15 @@ func (p *program) run() commands.Code {
 	case p.version:
 		fmt.Fprintln(p.out, version())
 		return commands.Fine
+	case p.given["pprof"]:
+		at, stop, err := profiles.Serve(p.pprof, loopback)
+		if err != nil {
+			return p.fail(fmt.Errorf("pprof: %w", err), commands.CouldNot, "")
+		}
+		defer stop()
+		fmt.Fprintf(p.errs, "relaybench: profiles at http://%s/debug/pprof/\n", at)
+	}
+	switch {
 	case p.interactive:
 		return p.runInteractive()
 	case p.given["listen"]:

@@ -37,6 +37,7 @@ type options struct {
 	connect     optional
 	tokenFile   string
 	allowPaths  bool
+	pprof       string
 }
 
 // optional is the value of a flag that may be given without one.
@@ -72,6 +73,7 @@ func flags(o *options) *flag.FlagSet {
 	fs.Var(&o.connect, "connect", "this terminal, or a script, into a running shell: that of the store, or at an `ADDR`")
 	fs.StringVar(&o.tokenFile, "token-file", "", "`FILE` whose first line a client must send before anything else, or is to be sent with -connect")
 	fs.BoolVar(&o.allowPaths, "allow-paths", false, "clients of the shared shell may name files of this host: to be read, written and run")
+	fs.StringVar(&o.pprof, "pprof", "", "serve profiles of relaybench itself at a loopback `ADDR`, for go tool pprof http://ADDR/debug/pprof/profile")
 	return fs
 }
 
