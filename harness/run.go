@@ -10,14 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
 
 	"relaybench/envelope"
 	"relaybench/harness/blaster"
+	"relaybench/harness/host"
 	"relaybench/harness/perf"
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
@@ -440,7 +439,7 @@ func (x *run) load(ctx context.Context) error {
 	if x.proc != nil {
 		x.proc.ResetMessages()
 	}
-	defer holdCollector()()
+	defer host.HoldCollector()()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 
@@ -563,17 +562,4 @@ func (x *run) finish() {
 		x.res.CalibrationAfter = calibrate(context.Background(), x.limits.rounds)
 	}
 	x.res.Ended = time.Now().UTC()
-}
-
-// holdCollector keeps the garbage collector out of the load, and gives what undoes it.
-func holdCollector() func() {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	limit := debug.SetMemoryLimit(int64(m.Sys) + 1<<30)
-	percent := debug.SetGCPercent(-1)
-	return func() {
-		debug.SetGCPercent(percent)
-		debug.SetMemoryLimit(limit)
-	}
 }

@@ -214,8 +214,8 @@ func TestPager(t *testing.T) {
 	p := sit(t, []string{`PAGER=sed "s/^/paged: /"; read answer <&1; echo "read $answer"`},
 		"-db", filepath.Join(t.TempDir(), "r.db"), "-listen", "off", "-interactive")
 	p.sees(prompted)
-	p.types("help\r")
-	p.sees(`^paged: To begin: (?s:.)*▏`)
+	p.types("help all\r")
+	p.sees(`^paged: +exit +leave\n(?s:.)*▏`)
 	p.types("q\n")
 	p.sees(`^read q\n` + prompted)
 	p.types("status\r")

@@ -58,6 +58,7 @@ func senderMain(ctx context.Context, in io.Reader, orders *json.Decoder, say *js
 	if err != nil {
 		return err
 	}
+	defer host.HoldCollector()()
 	if err := say.Encode(message{Ready: true}); err != nil {
 		return err
 	}
