@@ -94,6 +94,15 @@ func topOf(p, base *profile.Profile, focus string) (Top, error) {
 			return Top{}, err
 		}
 	}
+	// A focus is on functions. pprof's would match the names of files too, of
+	// which Relay's own is in each stack, whatever a build of it is called.
+	for _, q := range []*profile.Profile{p, base} {
+		if q != nil {
+			for _, m := range q.Mapping {
+				m.File = ""
+			}
+		}
+	}
 	var out bytes.Buffer
 	if err := drive(p, base, &out, nil, focus, "-top"); err != nil {
 		return Top{}, err

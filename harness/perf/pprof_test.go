@@ -35,8 +35,10 @@ func TestTop(t *testing.T) {
 	if err != nil || len(focused.Rows) != 2 || focused.Total != 5000 || focused.Kept != 1000 {
 		t.Errorf("focused: got %+v, %v", focused, err)
 	}
-	if nothing, err := TopOf(data, "nowhere"); err != nil || nothing.Kept != 0 {
-		t.Errorf("a focus on nothing: got %+v, %v", nothing, err)
+	for _, focus := range []string{"nowhere", "/opt/relay"} { // that is the file of all of them
+		if nothing, err := TopOf(data, focus); err != nil || nothing.Kept != 0 {
+			t.Errorf("a focus on %s: got %+v, %v", focus, nothing, err)
+		}
 	}
 	if _, err := TopOf(data, "("); err == nil || !strings.Contains(err.Error(), "missing closing") {
 		t.Errorf("a focus that is none: %v", err)
