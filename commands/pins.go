@@ -99,7 +99,9 @@ func memoryText(l *result.MemoryLimit, r *result.Result) string {
 	switch {
 	case l.Kills > 0:
 		did = append(did, "the kernel killed the relay")
-	case refused > 0:
+	case r.Relay.Died != "":
+		did = append(did, "the relay ended by itself: "+r.Relay.Died)
+	case l.Way == result.LimitRelay && refused > 0: // by no other way does Relay know of the limit
 		did = append(did, fmt.Sprintf("Relay refused %s sends with 503", count(refused)))
 	default:
 		did = append(did, "Relay kept all that came in it")
