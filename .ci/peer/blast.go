@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 
 	"relaybench/envelope"
 	"relaybench/harness/blaster"
+	"relaybench/harness/host"
 	"relaybench/harness/result"
 	"relaybench/upstream"
 )
@@ -103,8 +103,7 @@ func blast(ctx context.Context, args []string) error {
 		defer up.Close()
 		l.addr = up.Addr()
 	}
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(1 << 30)
+	defer host.HoldCollector()()
 	start := envelope.Now() - zero + int64(20*time.Millisecond)
 	before := ownCPU()
 	t, err := blaster.Run(ctx, blaster.Load{Addr: l.addr, Pool: conf, Zero: zero, Duration: time.Duration(l.seconds * float64(time.Second)),
@@ -161,8 +160,7 @@ func serveUpstream(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(1 << 30)
+	defer host.HoldCollector()()
 	fmt.Println(up.Addr())
 	<-ctx.Done()
 	up.Close()

@@ -47,6 +47,8 @@ var groups = []group{
 		round: func(ctx context.Context, b *bench, _ int) ([]float64, error) {
 			return b.benchmark(ctx, "harness/blaster", "Stall", "1x", "%-off-p95", "%-off-p99", "%-off-p99.9")
 		}},
+	{name: "collections", needs: []string{"relaybench"}, round: collections, rows: []row{
+		{"collections while sending, 1,000/s mixed through the stand-in", "none", "", atMost(0)}}},
 	{name: "save", needs: []string{"go"}, round: saving, rows: []row{
 		{"durable save of a 10 s report beside write, fsync, rename", "at most 2x", "x", atMost(2)},
 		{"of a 60 s report", "at most 2x", "x", atMost(2)}, {"of a 600 s report", "at most 2x", "x", atMost(2)}}},
@@ -221,9 +223,12 @@ func decoding(ctx context.Context, b *bench, n int) ([]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		for name, args := range map[string][]string{
-			encoding:            {"-size", strconv.Itoa(plain), "-encoding", encoding},
-			encoding + "-plain": {"-size", strconv.Itoa(len(e.out) - 200)},
+		for _, side := range []struct {
+			name string
+			args []string
+		}{
+			{encoding, []string{"-size", strconv.Itoa(plain), "-encoding", encoding}},
+			{encoding + "-plain", []string{"-size", strconv.Itoa(len(e.out) - 200)}},
 		} {
 			sides = append(sides, func() error {
 				up, err := b.part(ctx, "upstream", strconv.Itoa(plain))
@@ -231,7 +236,7 @@ func decoding(ctx context.Context, b *bench, n int) ([]float64, error) {
 					return err
 				}
 				defer up.stop()
-				cost[name], err = b.served(ctx, up, args...)
+				cost[side.name], err = b.served(ctx, up, side.args...)
 				return err
 			})
 		}
@@ -246,19 +251,10 @@ func besideRelay(ctx context.Context, b *bench, n int) ([]float64, error) {
 	var sides []func() error
 	for i, line := range []string{"--mix sessions", "--mix errors", "--mix sessions --relay-cpus 0 --harness-cpus 1", "--mix errors --relay-cpus 0 --harness-cpus 1"} {
 		sides = append(sides, func() error {
-			db := filepath.Join(b.work, "beside.db")
-			e, err := run(ctx, 2*time.Minute, b.work, b.programs["relaybench"], "-db", db, "-json", "-c", "relay use "+b.relay+"; test 8s --rate 300 "+line)
-			if e.state == nil || e.state.ExitCode() != 0 && e.state.ExitCode() != 5 {
-				return err
-			}
-			e, err = run(ctx, time.Minute, b.work, b.programs["relaybench"], "-db", db, "-json", "-c", "show last")
-			if err != nil {
-				return err
-			}
 			var r struct {
 				Metrics map[string]struct{ Value *float64 }
 			}
-			if err := json.Unmarshal(e.out, &r); err != nil {
+			if err := b.reported(ctx, "relay use "+b.relay+"; test 8s --rate 300 "+line, "show last", &r); err != nil {
 				return err
 			}
 			share := r.Metrics["harness-share"].Value
@@ -270,6 +266,35 @@ func besideRelay(ctx context.Context, b *bench, n int) ([]float64, error) {
 		})
 	}
 	return v, inTurn(n, sides...)
+}
+
+// reported makes a run, and reads what a line then says of it in JSON.
+func (b *bench) reported(ctx context.Context, test, line string, to any) error {
+	argv := []string{b.programs["relaybench"], "-db", filepath.Join(b.work, "runs.db"), "-json", "-c"}
+	e, err := run(ctx, 2*time.Minute, b.work, append(argv, test)...)
+	if e.state == nil || e.state.ExitCode() != 0 && e.state.ExitCode() != 5 { // 5: a mark, as on a busy machine
+		return err
+	}
+	if e, err = run(ctx, time.Minute, b.work, append(argv, line)...); err != nil {
+		return err
+	}
+	return json.Unmarshal(e.out, to)
+}
+
+// collections counts those of the collector while a load was sent.
+func collections(ctx context.Context, b *bench, _ int) ([]float64, error) {
+	var r struct {
+		Report struct {
+			Result struct{ Harness struct{ GCs *float64 } }
+		}
+	}
+	if err := b.reported(ctx, "relay use stand-in; test 6s --rate 1000", "export -n 1", &r); err != nil {
+		return nil, err
+	}
+	if r.Report.Result.Harness.GCs == nil {
+		return nil, fmt.Errorf("the report does not count collections")
+	}
+	return []float64{*r.Report.Result.Harness.GCs}, nil
 }
 
 // paced is a load of 1.2 KB bodies at a rate over 64 connections.
