@@ -311,8 +311,17 @@ func leads(c *store.Collated) bool {
 	return false
 }
 
-// leftOut says how many values marks left out, and how many are unknown.
-func leftOut(c *store.Collated) (lines []string) {
+// leftOut says how many values marks left out, and how many are unknown, and where to read on.
+func leftOut(c *store.Collated) []string {
+	lines, marked := leftOutValues(c)
+	if marked {
+		lines = append(lines, "help marks says why; --marked has what marks leave out")
+	}
+	return lines
+}
+
+// leftOutValues says how many values marks left out, and how many are unknown; marked: there are some of the former.
+func leftOutValues(c *store.Collated) (lines []string, marked bool) {
 	by := map[string]map[string]int{} // mark, metric
 	put := func(mark, metric string, n int) {
 		if by[mark] == nil {
@@ -320,12 +329,11 @@ func leftOut(c *store.Collated) (lines []string) {
 		}
 		by[mark][metric] += n
 	}
-	brackets := false
 	for i := range c.Groups {
 		for j := range c.Groups[i].Rows {
 			for _, cell := range comparedCells(&c.Groups[i].Rows[j]) {
 				for mark, n := range cell.Unfit {
-					brackets = true
+					marked = true
 					put(mark, cell.Metric.Name, n)
 				}
 				if cell.Unknown > 0 {
@@ -361,10 +369,7 @@ func leftOut(c *store.Collated) (lines []string) {
 		}
 		lines = append(lines, text+strings.Join(parts, "; "))
 	}
-	if brackets {
-		lines = append(lines, "help marks says why; --marked has what marks leave out")
-	}
-	return lines
+	return lines, marked
 }
 
 // sharedText is what all groups have in common, as far as a person wants it at

@@ -182,11 +182,7 @@ func (p *publication) leftOutNotes() (notes []string) {
 	for l := range p.loops {
 		whole.Groups = append(whole.Groups, p.loops[l].c.Groups...)
 	}
-	for _, l := range leftOut(whole) {
-		if !strings.HasPrefix(l, "help ") { // there is no --marked here
-			notes = append(notes, l)
-		}
-	}
+	notes, _ = leftOutValues(whole)
 	if p.cut > 0 {
 		notes = append(notes, fmt.Sprintf("%s older that match left out by -n", reports(p.cut)))
 	}

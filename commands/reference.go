@@ -236,9 +236,6 @@ func (s *Session) inUse() (reference, error) {
 	return *s.relay, nil
 }
 
-// imageWord stands for the image that Sentry publishes.
-const imageWord = "docker"
-
 // lastUsed stands for the relay that was used last.
 const lastUsed = "last"
 
@@ -338,7 +335,7 @@ func imageHint(err error) string {
 // misnamed is the error of a relay that was not found, with what was probably meant.
 func misnamed(ref reference, err error) error {
 	var typed *relay.UsageError
-	words := []string{relay.FormStandIn, relay.FormNone, lastUsed, imageWord}
+	words := []string{relay.FormStandIn, relay.FormNone, lastUsed, relay.ImageWord}
 	switch {
 	case errors.As(err, &typed):
 		return usageError(err, "")

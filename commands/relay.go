@@ -73,8 +73,8 @@ func relayValues(s *Session, before []string, typed string) []string {
 	if len(before) > 0 {
 		return nil
 	}
-	found := []string{relay.FormStandIn, relay.FormNone, lastUsed, imageWord}
-	if strings.HasPrefix(typed, imageWord) && s.mayName("WHAT", imageWord) == nil {
+	found := []string{relay.FormStandIn, relay.FormNone, lastUsed, relay.ImageWord}
+	if strings.HasPrefix(typed, relay.ImageWord) && s.mayName("WHAT", relay.ImageWord) == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), completionLimit)
 		defer cancel()
 		found = append(found, relay.Images(ctx)...)

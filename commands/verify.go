@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -277,7 +276,8 @@ func (s *Session) printPairs(f *finding, against *table.Table) error {
 		}
 		notes = verdictNotes(named(f.pairs))
 	}
-	notes = append(notes, leftOutOf(b.c)...)
+	left, _ := leftOutValues(b.c)
+	notes = append(notes, left...)
 	if n := len(b.c.Unreadable); n > 0 {
 		notes = append(notes, fmt.Sprintf("%s cannot be read: %s", reports(n), strings.Join(firstOf(b.c.Unreadable, 3, "more"), ", ")))
 	}
@@ -298,12 +298,6 @@ func (s *Session) sayLines(lines []string) error {
 		}
 	}
 	return nil
-}
-
-// leftOutOf is what marks left out.
-func leftOutOf(c *store.Collated) []string {
-	lines := leftOut(c)
-	return slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "help marks says why") })
 }
 
 // named are pairs that are told apart by their baselines.

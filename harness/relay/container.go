@@ -26,25 +26,26 @@ import (
 // Source: .craft.yml of Relay 26.4.0, whose releases go there (latest, too) and to Docker Hub.
 const DefaultImage = "ghcr.io/getsentry/relay"
 
-const imageWord = "docker" // of a reference, whichever the engine is
+// ImageWord begins the reference of an image, whichever the engine is; alone it is that of [DefaultImage].
+const ImageWord = "docker"
 
 // IsImage says whether ref names an image: "docker" is [DefaultImage], "docker:IMAGE" any.
 func IsImage(ref string) bool {
-	return ref == imageWord || strings.HasPrefix(ref, imageWord+":")
+	return ref == ImageWord || strings.HasPrefix(ref, ImageWord+":")
 }
 
 // ImageRef is the reference of an image by its name or id.
-func ImageRef(image string) string { return imageWord + ":" + image }
+func ImageRef(image string) string { return ImageWord + ":" + image }
 
 // imageName is what names of images are made of, tag, digest and id included. None begins as a flag does.
 var imageName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}$`)
 
 // imageOf is the image that a reference names.
 func imageOf(ref string) (string, error) {
-	if ref == imageWord {
+	if ref == ImageWord {
 		return DefaultImage, nil
 	}
-	name := strings.TrimPrefix(ref, imageWord+":")
+	name := strings.TrimPrefix(ref, ImageWord+":")
 	if !imageName.MatchString(name) {
 		return "", usage("relay %q: %q is no name of an image", ref, name)
 	}
@@ -159,11 +160,7 @@ type container struct {
 }
 
 func newContainer(e engine, image, dir string, s Setup) *container {
-	var cpus []string
-	for _, n := range s.CPUs {
-		cpus = append(cpus, strconv.Itoa(n))
-	}
-	return &container{engine: e, image: image, name: "relaybench-" + strings.ToLower(rand.Text()), dir: dir, cpus: strings.Join(cpus, ","), memory: s.Memory}
+	return &container{engine: e, image: image, name: "relaybench-" + strings.ToLower(rand.Text()), dir: dir, cpus: s.CPUs.List(), memory: s.Memory}
 }
 
 // containerLimit bounds a question to a program in a container: one is made
