@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -278,26 +277,7 @@ func TestContainerOfTheKilled(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		dir := t.TempDir()
 		e := newEngine(t, script(t, serving), "docker")
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, in, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer out.Close()
-		victim := exec.Command(self, testImage, dir)
-		victim.Env = append(os.Environ(), relay.RoleVar+"=victim")
-		victim.Stdout, victim.Stderr = in, os.Stderr
-		err = victim.Start()
-		in.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := readLine(t, out); got != "started <nil>\n" {
-			t.Fatalf("victim: %s", got)
-		}
+		victim := startVictim(t, testImage, dir)
 		if e.there() != 1 {
 			t.Fatalf("%d containers", e.there())
 		}

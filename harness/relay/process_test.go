@@ -168,6 +168,33 @@ func TestNothingIsLeftBelow(t *testing.T) {
 	}
 }
 
+// startVictim starts a process that starts a relay, in a folder below dir, and
+// can be killed; it is given once that runs.
+func startVictim(t *testing.T, what, dir string, env ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { out.Close() })
+	victim := exec.Command(self, what, dir)
+	victim.Env = append(append(os.Environ(), relay.RoleVar+"=victim"), env...)
+	victim.Stdout, victim.Stderr = in, os.Stderr
+	err = victim.Start()
+	in.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := readLine(t, out); got != "started <nil>\n" {
+		t.Fatalf("victim: %s", got)
+	}
+	return victim
+}
+
 // When relaybench is killed, nothing is left 2 s later, also behind a wrapper.
 func TestKilledParent(t *testing.T) {
 	needProc(t)
@@ -182,26 +209,7 @@ func TestKilledParent(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file, dir := filepath.Join(t.TempDir(), "pids"), t.TempDir()
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, in, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer out.Close()
-			victim := exec.Command(self, script(t, c.run), dir)
-			victim.Env = append(os.Environ(), relay.RoleVar+"=victim", "PIDS="+file)
-			victim.Stdout, victim.Stderr = in, os.Stderr
-			err = victim.Start()
-			in.Close()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := readLine(t, out); got != "started <nil>\n" {
-				t.Fatalf("victim: %s", got)
-			}
+			victim := startVictim(t, script(t, c.run), dir, "PIDS="+file)
 			all := pids(t, file, 4)
 			if err := victim.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
