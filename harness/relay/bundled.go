@@ -11,7 +11,9 @@ type Config struct {
 // where none is named. Whatever a run owns is the same in all of them.
 var Bundled = []Config{
 	{"default", "Relay's own defaults", ""},
-	// A key is here because a comparison in turns showed that it helps.
+	// A key is here because a comparison in turns showed that it helps: with
+	// sessions at 300/s and an upstream that takes 500 ms, this one forwards half
+	// as much again. The README has what did not help, too.
 	{"tuned", "what helps a Relay with a slow upstream", `limits:
   # Of 100 requests that may be open at once, an upstream that answers after 20 ms
   # makes 5,000 envelopes a second, and one that takes 100 ms makes 1,000.
