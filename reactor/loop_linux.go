@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // never is the time of a wait that no time ends.
@@ -26,6 +28,7 @@ type Loop struct {
 	ready   []*task
 	timers  timers
 	sockets []*Conn // by descriptor; nil: none
+	yields  bool    // see Yield
 
 	stopped atomic.Bool
 	polling atomic.Bool // in its poll, or about to be
@@ -57,6 +60,12 @@ func Start() (*Loop, error) {
 	go l.run()
 	return l, nil
 }
+
+// Yield has the loop let other threads run each time before it waits, and look
+// again. It is for loops that seldom wait, as their peers on the same machine
+// are never idle: what those answer then comes in larger batches, and neither
+// side sleeps so often. Any goroutine may call it.
+func (l *Loop) Yield() { l.post(func() { l.yields = true }) }
 
 // Stop ends all waits of the loop's coroutines, under way and to come: of
 // connections with [net.ErrClosed]. Any goroutine may call it, and again.
@@ -188,7 +197,16 @@ func (l *Loop) turn() bool {
 	if l.pending.Load() {
 		limit = 0
 	}
-	events, err := l.poll.wait(limit)
+	var events []unix.EpollEvent
+	var err error
+	if l.yields && limit != 0 {
+		if events, err = l.poll.wait(0); len(events) == 0 {
+			unix.RawSyscallNoError(unix.SYS_SCHED_YIELD, 0, 0, 0)
+		}
+	}
+	if len(events) == 0 && err == nil {
+		events, err = l.poll.wait(limit)
+	}
 	l.polling.Store(false)
 	if err != nil {
 		panic(err) // no descriptor of its own could be used: a bug

@@ -91,10 +91,11 @@ func pair(t testing.TB, l *Loop) (mine *Conn, theirs net.Conn) {
 }
 
 // What is written comes back, over a thousand connections of two loops at once,
-// in pieces that fill the sockets' buffers and in small ones.
+// one of which yields, in pieces that fill the sockets' buffers and in small ones.
 func TestEcho(t *testing.T) {
 	addr := echo(t)
 	loops := []*Loop{start(t), start(t)}
+	loops[0].Yield()
 	var all sync.WaitGroup
 	for i := range 1000 {
 		l := loops[i%len(loops)]
@@ -126,6 +127,7 @@ func TestEcho(t *testing.T) {
 // A coroutine of one loop and one of another speak with each other.
 func TestTwoLoops(t *testing.T) {
 	a, b := start(t), start(t)
+	a.Yield()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

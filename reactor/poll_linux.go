@@ -63,9 +63,9 @@ func (p *poll) wait(ns int64) ([]unix.EpollEvent, error) {
 	if ns < 0 {
 		limit = nil
 	}
-	if ns >= 0 && ns <= shortWait {
+	if ns > 0 && ns <= shortWait {
 		p.idle = 0 // who waits for so short a time will again
-	} else if p.idle < shortWaits {
+	} else if ns != 0 && p.idle < shortWaits {
 		p.limit.sec, p.limit.nsec, limit = 0, shortWait, &p.limit
 		p.idle++
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,7 +51,7 @@ type run struct {
 
 	// What a test with a simulated clock and no network has its own of.
 	dial   func(ctx context.Context) (net.Conn, error)
-	places func(n, threads int) (all []place, free func(), err error)
+	places func(n int, open bool) (all []place, free func(), err error)
 
 	ctx     context.Context
 	stopped atomic.Bool  // ctx has ended
@@ -99,7 +98,7 @@ func (r *run) do(ctx context.Context, live *Live) (tally *result.Tally, err erro
 		r.log.whole = make([]byte, r.share)
 	}
 	r.ctx = ctx
-	places, free, err := r.places(r.load.Connections, r.threads())
+	places, free, err := r.places(r.load.Connections, s.Open())
 	if err != nil {
 		return tally, err
 	}
@@ -130,15 +129,6 @@ func (r *run) do(ctx context.Context, live *Live) (tally *result.Tally, err erro
 		err = context.Cause(ctx)
 	}
 	return tally, err
-}
-
-// threads is how many threads the senders need: one is enough for a schedule's
-// rate, and costs the least; what is to be sent flat out takes all processors.
-func (r *run) threads() int {
-	if r.load.Schedule.Open() {
-		return 1
-	}
-	return min(r.load.Connections, runtime.NumCPU())
 }
 
 // cut stops all senders at once.

@@ -274,8 +274,8 @@ func TestCloseIsNoticed(t *testing.T) {
 		return say(accepted, false)(c, r)
 	})
 	got := sendAll(t, newLoad(s.listen(t), 1000, 20*time.Millisecond, 1), func(r *run) {
-		r.places = func(n, threads int) ([]place, func(), error) {
-			all, free, err := newPlaces(n, threads)
+		r.places = func(n int, open bool) ([]place, func(), error) {
+			all, free, err := newPlaces(n, open)
 			for i, p := range all {
 				all[i] = afterClose{p, s, &handled}
 			}

@@ -14,7 +14,7 @@ type place interface {
 
 // goroutines makes n places that are goroutines: for systems without a better
 // one, and for tests with a simulated clock.
-func goroutines(n, _ int) (all []place, free func(), err error) {
+func goroutines(n int, _ bool) (all []place, free func(), err error) {
 	for range n {
 		all = append(all, goroutine{newSleeper()})
 	}

@@ -3,18 +3,27 @@ package blaster
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"sync/atomic"
 
 	"relaybench/envelope"
 	"relaybench/reactor"
 )
 
-// coroutines makes n places that are coroutines of so many threads, see
+// coroutines makes n places that are coroutines of a thread or a few, see
 // [reactor]: a sender that waits holds no thread, and to wake it costs a system
 // call at most. It is late by 50 µs at most on an idle machine, where the
 // runtime's own timers, which sleep in whole milliseconds, take half a
 // millisecond and more.
-func coroutines(n, threads int) (all []place, free func(), err error) {
+//
+// One thread is enough for the rate of an open loop, and costs the least. What
+// is sent flat out takes all processors; that its threads yield before they
+// wait made it 1.3 times as fast.
+func coroutines(n int, open bool) (all []place, free func(), err error) {
+	threads := 1
+	if !open {
+		threads = min(n, runtime.NumCPU())
+	}
 	var loops []*reactor.Loop
 	free = func() {
 		for _, l := range loops {
@@ -26,6 +35,9 @@ func coroutines(n, threads int) (all []place, free func(), err error) {
 		if err != nil {
 			free()
 			return nil, nil, fmt.Errorf("senders: %w", err)
+		}
+		if !open {
+			l.Yield()
 		}
 		loops = append(loops, l)
 	}

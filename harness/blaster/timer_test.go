@@ -9,8 +9,8 @@ import (
 
 // inPlaces runs f as a sender of each sort of place that this system has.
 func inPlaces(t testing.TB, f func(name string, p place)) {
-	for name, make := range map[string]func(n, threads int) ([]place, func(), error){"own": newPlaces, "goroutine": goroutines} {
-		all, free, err := make(1, 1)
+	for name, make := range map[string]func(n int, open bool) ([]place, func(), error){"own": newPlaces, "goroutine": goroutines} {
+		all, free, err := make(1, true)
 		if err != nil {
 			t.Fatal(err)
 		}
