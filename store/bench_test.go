@@ -16,7 +16,7 @@ import (
 func BenchmarkSave(b *testing.B) {
 	for _, seconds := range []int{10, 60, 600} {
 		b.Run(fmt.Sprintf("%ds", seconds), func(b *testing.B) {
-			r := storetest.Report(seconds)
+			r := storetest.Uneven(seconds)
 			db := openAt(b, filepath.Join(b.TempDir(), "relaybench.db"))
 			record, err := db.Encode(r)
 			if err != nil {

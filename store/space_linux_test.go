@@ -39,7 +39,7 @@ var writes = []struct {
 	pages int64
 	do    func(db *store.DB) error
 }{
-	{"save", 3, func(db *store.DB) error { return db.Save(storetest.Report(60)) }},
+	{"save", 3, func(db *store.DB) error { return db.Save(storetest.Uneven(60)) }},
 	{"delete", 3, func(db *store.DB) error {
 		id, err := db.Find("last")
 		if err != nil {
@@ -62,7 +62,7 @@ var writes = []struct {
 		return err
 	}},
 	{"file", 1, func(db *store.DB) error {
-		_, err := db.SaveFile(storetest.Report(600), filepath.Dir(db.Path()))
+		_, err := db.SaveFile(storetest.Uneven(600), filepath.Dir(db.Path()))
 		return err
 	}},
 }
@@ -123,7 +123,7 @@ func fillDisk(db *store.DB, say func(what, text string) error) error {
 		if err := limit(uint64(file.Size())); err != nil {
 			return err
 		}
-		if err := errors.Join(db.SetSetting("relay", "stand-in"), db.Save(storetest.Report(seconds)), limit(unlimited)); err != nil {
+		if err := errors.Join(db.SetSetting("relay", "stand-in"), db.Save(storetest.Uneven(seconds)), limit(unlimited)); err != nil {
 			return fmt.Errorf("after reserve: %w", err)
 		}
 	}

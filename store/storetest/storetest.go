@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"testing"
 	"time"
@@ -84,6 +85,26 @@ func Report(seconds int) *store.Report {
 		},
 		Result: r,
 	}
+}
+
+// Uneven is [Report] with samples that differ by as much as those of a run do: they take as much room as its.
+func Uneven(seconds int) *store.Report {
+	r := Report(seconds)
+	chance := rand.New(rand.NewPCG(1, 2))
+	about := func(n, spread int64) int64 { return n + chance.Int64N(2*spread+1) - spread }
+	var relay, harness int64
+	for i := range r.Result.Samples {
+		s := &r.Result.Samples[i]
+		late := chance.Uint64N(4)
+		s.At = about(s.At, 1_200_000)
+		s.Due -= chance.Uint64N(2)
+		s.Accepted, s.Arrived, s.Backlog, s.Open = s.Sent-late/2, s.Sent-late, int64(late), int(late)
+		relay, harness = relay+about(6e8, 6e7), harness+about(2e7, 4e6)
+		s.RelayCPU, s.HarnessCPU = relay, harness
+		s.RelayRSS, s.HarnessRSS = about(s.RelayRSS>>12, 20)<<12, about(s.HarnessRSS>>12, 10)<<12
+		s.LateMax = about(2_000_000, 1_900_000)
+	}
+	return r
 }
 
 // kind is one of n sends, of so many elements and bytes each, which all arrived.
