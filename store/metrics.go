@@ -378,9 +378,9 @@ func fitLine(at, value []float64) (f fit, ok bool) {
 }
 
 func backlogFit(r *result.Result) (fit, bool) {
-	var at, backlog []float64
-	for _, s := range r.Samples {
-		if !s.Draining {
+	at, backlog := make([]float64, 0, len(r.Samples)), make([]float64, 0, len(r.Samples))
+	for i := range r.Samples {
+		if s := &r.Samples[i]; !s.Draining {
 			at, backlog = append(at, float64(s.At)), append(backlog, float64(s.Backlog))
 		}
 	}
@@ -392,9 +392,9 @@ func rssSlope(r *result.Result) (float64, bool) {
 	if load < 60 {
 		return 0, false
 	}
-	var at, rss []float64
-	for _, s := range r.Samples {
-		if !s.Draining && s.RelayRSS > 0 && float64(s.At) >= load/2*1e9 {
+	at, rss := make([]float64, 0, len(r.Samples)), make([]float64, 0, len(r.Samples))
+	for i := range r.Samples {
+		if s := &r.Samples[i]; !s.Draining && s.RelayRSS > 0 && float64(s.At) >= load/2*1e9 {
 			at, rss = append(at, float64(s.At)), append(rss, float64(s.RelayRSS))
 		}
 	}
