@@ -32,7 +32,7 @@ func TestExportThatIsNotRead(t *testing.T) {
 	}
 	whole, told := 0, ""
 	for told = next(); !strings.Contains(told, "bytes were dropped here, as nothing was read\n"); told = next() {
-		if strings.HasPrefix(told, `{"relaybench_report":1,`) && strings.HasSuffix(told, "}}\n") {
+		if strings.HasPrefix(told, `{"relaybench_report":2,`) && strings.HasSuffix(told, "}}\n") {
 			whole++
 		}
 	}

@@ -142,7 +142,7 @@ func TestImportOfDamage(t *testing.T) {
 	a, ids := exported(t, several(t))
 	lines := strings.SplitAfter(strings.TrimSuffix(string(a), "\n"), "\n")
 	other := strings.Replace(lines[1], "Umlaut", "umlaut", 1)
-	newer := strings.Replace(lines[1], `{"relaybench_report":1,"by":"v0.1.0"`, `{"relaybench_report":99,"by":"v9.9.9"`, 1)
+	newer := strings.Replace(lines[1], `{"relaybench_report":2,"by":"v0.1.0"`, `{"relaybench_report":99,"by":"v9.9.9"`, 1)
 	for what, c := range map[string]struct {
 		text           string
 		bad, conflicts int
@@ -152,7 +152,7 @@ func TestImportOfDamage(t *testing.T) {
 		"cut":        {string(a[:len(a)-len(lines[2])/2]), 1, 0, 2, 0, []string{"line 3: is cut off"}},
 		"cut inside": {lines[0][:len(lines[0])/2] + "\n" + lines[1] + lines[2], 1, 0, 2, 0, []string{"line 1: is cut off"}},
 		"rubbish":    {"\n# a comment\n" + lines[0] + "\x00\n" + lines[1] + "null\n{}\n[]\n7\n", 6, 0, 2, 0, []string{"line 2: is no report", "line 4: ", "line 6: ", "line 7: ", "line 8: ", "line 9: "}},
-		"newer":      {lines[0] + newer + lines[2], 1, 0, 2, 0, []string{"line 2: record version 99 was written by relaybench v9.9.9, and this one reads up to 1: use that one"}},
+		"newer":      {lines[0] + newer + lines[2], 1, 0, 2, 0, []string{"line 2: record version 99 was written by relaybench v9.9.9, and this one reads up to 2: use that one"}},
 		"encoding":   {lines[0] + strings.Replace(lines[1], "Umlaut", "\xff", 1), 1, 0, 1, 0, []string{"line 2: is no report: it is not UTF-8"}},
 		"no id":      {strings.Replace(lines[0], ids[0], "", 1), 1, 0, 0, 0, []string{`line 1: is no whole report: its id is ""`}},
 		"bad id":     {strings.Replace(lines[0], ids[0], "../../x", 1), 1, 0, 0, 0, []string{`its id is "../../x"`}},
@@ -229,7 +229,7 @@ func TestImportOfAnOldVersion(t *testing.T) {
 		t.Fatalf("got %+v, %v", got, err)
 	}
 	b, ids := exported(t, to)
-	if c, _ := exported(t, from); !bytes.Equal(b, c) || bytes.Count(b, []byte(`{"relaybench_report":2,`)) != 3 {
+	if c, _ := exported(t, from); !bytes.Equal(b, c) || bytes.Count(b, []byte(`{"relaybench_report":3,`)) != 3 {
 		t.Errorf("of the old store: %s", cmp.Diff(string(b), string(c)))
 	}
 	for _, db := range []*store.DB{from, to} {

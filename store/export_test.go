@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -27,6 +28,31 @@ func (db *DB) SetClock(now func() time.Time) { db.now = now }
 func (db *DB) Encode(r *Report) ([]byte, error) { return db.encode(r) }
 
 func (db *DB) Decode(record []byte) (*Report, error) { return db.decode(record) }
+
+// Record is a record of a version that holds text.
+func (db *DB) Record(number int, text []byte) []byte {
+	return db.zip.EncodeAll(text, fmt.Appendf(nil, "%s%d v0\n", recordMagic, number))
+}
+
+// Text is the JSON of a record, as an export has it.
+func (db *DB) Text(record []byte) ([]byte, error) {
+	_, text, err := db.unpack(record)
+	return text, err
+}
+
+// Held is what a record holds of a report, with samples in columns where they are not more than most.
+func Held(r *Report, most int) ([]byte, error) { return marshal(r, most) }
+
+// MaxSamples is how many samples may be in columns.
+var MaxSamples = maxSamples
+
+// Columns are the names of columns, in their order.
+func Columns() (names []string) {
+	for _, c := range columns {
+		names = append(names, c.name)
+	}
+	return names
+}
 
 // Versions are the numbers of the table of versions, and whether each has a migration.
 func Versions() (numbers []int, migrates []bool) {

@@ -121,7 +121,7 @@ func TestImportBad(t *testing.T) {
 		{[]byte("{}\n"), "line 1: is no report of an export: nothing was imported"},
 		{good[:len(good)/2], "record is damaged"},
 		{append(bytes.Clone(good), 'x'), "record is damaged"},
-		{bytes.Replace(good, []byte("report 1 v0.1.0"), []byte("report 99 v9.9.9"), 1), "was written by relaybench v9.9.9, and this one reads up to"},
+		{bytes.Replace(good, []byte("report 2 v0.1.0"), []byte("report 99 v9.9.9"), 1), "was written by relaybench v9.9.9, and this one reads up to"},
 		{encoded(noID), `is no whole report: its id is ""`},
 		{encoded(badID), `is no whole report: its id is "../../x"`},
 		{encoded(&store.Report{ID: "20261130-164502-3f9a1c"}), "is no whole report"},

@@ -297,7 +297,7 @@ func TestUnreadableIsListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(map[int]int{1: 1, 99: 1, 0: 1}, info.Versions); d != "" {
+	if d := cmp.Diff(map[int]int{2: 1, 99: 1, 0: 1}, info.Versions); d != "" {
 		t.Errorf("versions (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(map[string]int{"v0.1.0": 1, "v9.9.9": 1, "": 1}, info.Writers); d != "" {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -13,9 +12,10 @@ import (
 // A record is a report as it is stored: a line that names the record's version
 // and the relaybench that wrote it, then the report's JSON, compressed by zstd:
 //
-//	relaybench report 1 v0.3.0
+//	relaybench report 2 v0.3.0
 //
-// The JSON is what an export holds.
+// The JSON is what an export holds, but for the samples of a run, which are in
+// columns behind it: see columns.go.
 
 // maxRecord bounds a record's JSON, in bytes: a day of samples takes a tenth of it.
 const maxRecord = 256 << 20
@@ -35,7 +35,10 @@ type version struct {
 // A version is needed where what is stored changes its name or meaning. A
 // field that is new needs none: reports without it have its zero value.
 var versions = []version{
-	{number: 1},
+	{number: 1, migrate: func(text []byte) ([]byte, error) { return text, nil }},
+	// Records have samples in columns, which an older relaybench could not read: a run of ten
+	// minutes is encoded in less than a third of the time. As JSON it is what it was in version 1.
+	{number: 2},
 }
 
 // current is the version in which reports are written.
@@ -48,7 +51,7 @@ const maxHead = 200
 
 // encode is the record of a report.
 func (db *DB) encode(r *Report) ([]byte, error) {
-	text, err := json.Marshal(r)
+	text, err := marshal(r, maxSamples)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
@@ -58,9 +61,10 @@ func (db *DB) encode(r *Report) ([]byte, error) {
 	return db.pack(r, text), nil
 }
 
-// pack is the record of a report, whose JSON in the current version is text.
+// pack is the record of a report, whose JSON in the current version is text, with its samples in it or in columns.
 func (db *DB) pack(r *Report, text []byte) []byte {
-	head := fmt.Appendf(nil, "%s%d %s\n", recordMagic, current(), printable(r.Provenance.Bench.Version))
+	head := make([]byte, 0, maxHead+len(text)/2) // as much as it comes to
+	head = fmt.Appendf(head, "%s%d %s\n", recordMagic, current(), printable(r.Provenance.Bench.Version))
 	return db.zip.EncodeAll(text, head)
 }
 
@@ -77,32 +81,56 @@ func printable(s string) string {
 
 // decode reads a record of any version up to the current one.
 func (db *DB) decode(record []byte) (*Report, error) {
-	_, text, err := db.unpack(record)
+	_, number, text, err := db.open(record)
+	if err == nil && number < current() {
+		text, err = asOf(number, text)
+	}
 	if err != nil {
 		return nil, err
 	}
 	r := &Report{}
-	if err := json.Unmarshal(text, r); err != nil {
+	if err := unmarshal(text, r); err != nil {
 		return nil, fmt.Errorf("record is damaged: %w", err)
 	}
 	return r, nil
 }
 
-// unpack is the JSON of a record, in the current version, and the relaybench that wrote it.
+// unpack is the JSON of a record, in the current version with its samples one
+// by one, and the relaybench that wrote it.
 func (db *DB) unpack(record []byte) (by string, text []byte, err error) {
+	by, number, text, err := db.open(record)
+	if err != nil {
+		return "", nil, err
+	}
+	text, err = asOf(number, text)
+	return by, text, err
+}
+
+// open is what a record holds, as it holds it.
+func (db *DB) open(record []byte) (by string, number int, text []byte, err error) {
 	line, packed, ok := bytes.Cut(record, []byte("\n"))
-	number, by, err := parseHead(string(line), ok)
+	number, by, err = parseHead(string(line), ok)
 	switch {
 	case err != nil:
-		return "", nil, err
+		return "", 0, nil, err
 	case number > current():
-		return "", nil, newer(number, by)
+		return "", 0, nil, newer(number, by)
 	}
 	if text, err = db.unzip.DecodeAll(packed, nil); err != nil {
-		return "", nil, fmt.Errorf("record is damaged: %w", err)
+		return "", 0, nil, fmt.Errorf("record is damaged: %w", err)
 	}
-	text, err = migrated(number, text)
-	return by, text, err
+	return by, number, text, nil
+}
+
+// asOf is what a record of some version holds as JSON of the current one, with its samples one by one.
+func asOf(number int, text []byte) ([]byte, error) {
+	if number > 1 { // the first had no columns
+		var err error
+		if text, err = plain(text); err != nil {
+			return nil, fmt.Errorf("record is damaged: %w", err)
+		}
+	}
+	return migrated(number, text)
 }
 
 // newer is the error of a record of a version that is to come.

@@ -123,11 +123,11 @@ func TestDecodeOfOtherRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, packed, _ := strings.Cut(string(record), "\n")
-	if want := "relaybench report 1 v0.1.0"; line != want {
+	if want := "relaybench report 2 v0.1.0"; line != want {
 		t.Errorf("first line: got %q, want %q", line, want)
 	}
 	for _, c := range []struct{ record, want string }{
-		{"relaybench report 2 v0.9.1\n" + packed, "record version 2 was written by relaybench v0.9.1, and this one reads up to 1: use that one"},
+		{"relaybench report 3 v0.9.1\n" + packed, "record version 3 was written by relaybench v0.9.1, and this one reads up to 2: use that one"},
 		{"relaybench report 99 \n" + packed, "record version 99 was written by relaybench of unknown version"},
 		{"relaybench report x v1\n" + packed, `record version "x" is no number`},
 		{"relaybench report 0 v1\n" + packed, `record version "0" is no number`},

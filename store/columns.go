@@ -1,0 +1,282 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"relaybench/harness/result"
+)
+
+// Samples are most of the JSON of a long run, and of the time that it takes to
+// write. A record has them in columns behind the JSON, where samples are null:
+// a newline, and for each field the length of its name, the name, the number of
+// its values and they, each as the difference to the one before. Numbers are
+// varints, values signed ones. The first column has a value for each sample; of
+// the others, those at the end that are as the one before them are left out.
+
+// column is a field of a sample.
+type column struct {
+	name string
+	flag bool                                   // true or, left out, false
+	read func(to []int64, from []result.Sample) // one value a sample
+	fill func(to []result.Sample, from []int64) // likewise, as [valueOf] has them
+	text func(to []byte, v int64) []byte        // appends a value as JSON
+}
+
+// columns are the fields of a sample in their order.
+var columns = []column{
+	integer("at_ns", func(s *result.Sample) *int64 { return &s.At }),
+	boolean("draining", func(s *result.Sample) *bool { return &s.Draining }),
+	integer("due", func(s *result.Sample) *uint64 { return &s.Due }),
+	integer("sent", func(s *result.Sample) *uint64 { return &s.Sent }),
+	integer("accepted", func(s *result.Sample) *uint64 { return &s.Accepted }),
+	integer("refused", func(s *result.Sample) *uint64 { return &s.Refused }),
+	integer("failed", func(s *result.Sample) *uint64 { return &s.Failed }),
+	integer("arrived", func(s *result.Sample) *uint64 { return &s.Arrived }),
+	integer("outcomes", func(s *result.Sample) *uint64 { return &s.Outcomes }),
+	integer("backlog", func(s *result.Sample) *int64 { return &s.Backlog }),
+	integer("relay_cpu_ns", func(s *result.Sample) *int64 { return &s.RelayCPU }),
+	integer("relay_rss", func(s *result.Sample) *int64 { return &s.RelayRSS }),
+	integer("threads", func(s *result.Sample) *int { return &s.Threads }),
+	integer("harness_cpu_ns", func(s *result.Sample) *int64 { return &s.HarnessCPU }),
+	integer("harness_rss", func(s *result.Sample) *int64 { return &s.HarnessRSS }),
+	integer("late_max_ns", func(s *result.Sample) *int64 { return &s.LateMax }),
+	integer("open", func(s *result.Sample) *int { return &s.Open }),
+}
+
+// integer is the column of a field. An unsigned one may wrap: its differences do as well.
+func integer[T int | int64 | uint64](name string, of func(*result.Sample) *T) column {
+	c := column{name: name, text: appendInt,
+		read: func(to []int64, from []result.Sample) {
+			for i := range from {
+				to[i] = int64(*of(&from[i]))
+			}
+		},
+		fill: func(to []result.Sample, from []int64) {
+			for i := range to {
+				*of(&to[i]) = T(valueOf(from, i))
+			}
+		}}
+	if ^T(0) > 0 {
+		c.text = func(to []byte, v int64) []byte { return strconv.AppendUint(to, uint64(v), 10) }
+	}
+	return c
+}
+
+func appendInt(to []byte, v int64) []byte { return strconv.AppendInt(to, v, 10) }
+
+// boolean is the column of a field that JSON leaves out where it is false.
+func boolean(name string, of func(*result.Sample) *bool) column {
+	return column{name: name, flag: true,
+		read: func(to []int64, from []result.Sample) {
+			for i := range from {
+				to[i] = 0
+				if *of(&from[i]) {
+					to[i] = 1
+				}
+			}
+		},
+		fill: func(to []result.Sample, from []int64) {
+			for i := range to {
+				*of(&to[i]) = valueOf(from, i) != 0
+			}
+		},
+		text: func(to []byte, _ int64) []byte { return append(to, "true"...) }}
+}
+
+var noSamples = []byte(`"samples":null`)
+
+// maxSamples is how many samples a record may have in columns: one by one they
+// are still half a record at most, the rest of a report being the other half.
+var maxSamples = func() int {
+	size := len("{},")
+	for _, c := range columns {
+		size += len(c.name) + len(`"":,`) + len("-9223372036854775808")
+	}
+	return maxRecord / 2 / size
+}()
+
+// marshal is a report as a record holds it: its samples in columns, where it has any and not more than most.
+func marshal(r *Report, most int) ([]byte, error) {
+	if r.Result == nil || len(r.Result.Samples) == 0 || len(r.Result.Samples) > most {
+		return json.Marshal(r)
+	}
+	rest, bare := *r.Result, *r
+	rest.Samples, bare.Result = nil, &rest
+	text, err := json.Marshal(&bare)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(text) > maxRecord/2:
+		return json.Marshal(r)
+	}
+	return appendColumns(append(text, '\n'), r.Result.Samples), nil
+}
+
+// appendColumns appends the columns of samples.
+func appendColumns(to []byte, samples []result.Sample) []byte {
+	values := make([]int64, len(samples))
+	to = slices.Grow(to, 4*len(samples)*len(columns))
+	for i, c := range columns {
+		c.read(values, samples)
+		n := len(values)
+		for i > 0 && n > 0 && values[n-1] == valueOf(values[:n-1], n) {
+			n--
+		}
+		to = append(binary.AppendUvarint(to, uint64(len(c.name))), c.name...)
+		to = binary.AppendUvarint(to, uint64(n))
+		last := int64(0)
+		for _, v := range values[:n] {
+			to = binary.AppendVarint(to, v-last)
+			last = v
+		}
+	}
+	return to
+}
+
+// series are the values of a column: of each sample, or of fewer; the last
+// one, else 0, then stands for the rest.
+type series struct {
+	name   string
+	values []int64
+}
+
+// valueOf is that of sample i.
+func valueOf(values []int64, i int) int64 {
+	if len(values) == 0 {
+		return 0
+	}
+	return values[min(i, len(values)-1)]
+}
+
+var errColumns = errors.New("samples are cut short")
+
+// readColumns reads columns, and how many samples they are of.
+func readColumns(packed []byte) (all []series, n int, err error) {
+	length := func() (int, bool) {
+		v, size := binary.Uvarint(packed)
+		if size <= 0 || v > uint64(len(packed)-size) { // what is counted takes a byte at least
+			return 0, false
+		}
+		packed = packed[size:]
+		return int(v), true
+	}
+	for len(packed) > 0 {
+		size, ok := length()
+		if !ok {
+			return nil, 0, errColumns
+		}
+		name := string(packed[:size])
+		packed = packed[size:]
+		if size, ok = length(); !ok {
+			return nil, 0, errColumns
+		}
+		if len(all) == 0 {
+			n = size
+		}
+		if size > n || n > maxSamples {
+			return nil, 0, fmt.Errorf("%d values of %q in %d samples", size, name, n)
+		}
+		values := make([]int64, size)
+		last := int64(0)
+		for i := range values {
+			v, size := binary.Varint(packed)
+			if size <= 0 {
+				return nil, 0, errColumns
+			}
+			packed = packed[size:]
+			last += v
+			values[i] = last
+		}
+		all = append(all, series{name, values})
+	}
+	return all, n, nil
+}
+
+// unmarshal reads a report as a record holds it.
+func unmarshal(text []byte, r *Report) error {
+	text, packed, _ := bytes.Cut(text, []byte("\n"))
+	if err := json.Unmarshal(text, r); err != nil || len(packed) == 0 {
+		return err
+	}
+	all, n, err := readColumns(packed)
+	if err != nil {
+		return err
+	}
+	if r.Result == nil {
+		return fmt.Errorf("%d samples and no result", n)
+	}
+	r.Result.Samples = make([]result.Sample, n)
+	for _, s := range all {
+		if c := columnOf(s.name); c.fill != nil {
+			c.fill(r.Result.Samples, s.values)
+		}
+	}
+	return nil
+}
+
+// columnOf is the column of that name; of one that this relaybench does not know, it can only be written as JSON.
+func columnOf(name string) column {
+	for _, c := range columns {
+		if c.name == name {
+			return c
+		}
+	}
+	return column{name: name, text: appendInt}
+}
+
+// plain is the JSON of what a record holds, with its samples one by one. What
+// this relaybench does not know of a sample stays in it.
+func plain(text []byte) ([]byte, error) {
+	text, packed, _ := bytes.Cut(text, []byte("\n"))
+	if len(packed) == 0 {
+		return text, nil
+	}
+	all, n, err := readColumns(packed)
+	if err != nil {
+		return nil, err
+	}
+	// A string of JSON holds no quotes that are not escaped, and no other value has that name.
+	at := bytes.LastIndex(text, noSamples)
+	if at < 0 {
+		return nil, fmt.Errorf("%d samples and no place for them", n)
+	}
+	end := at + len(noSamples)
+	at = end - len("null")
+	columns, keys := make([]column, len(all)), make([][]byte, len(all))
+	for i, s := range all {
+		columns[i] = columnOf(s.name)
+		if keys[i], err = json.Marshal(s.name); err != nil {
+			return nil, err
+		}
+	}
+	whole := append(make([]byte, 0, len(text)+n*300), text[:at]...)
+	whole = append(whole, '[')
+	for i := range n {
+		if i > 0 {
+			whole = append(whole, ',')
+		}
+		whole = append(whole, '{')
+		begun := len(whole)
+		for j, c := range columns {
+			v := valueOf(all[j].values, i)
+			if c.flag && v == 0 {
+				continue
+			}
+			if len(whole) > begun {
+				whole = append(whole, ',')
+			}
+			whole = append(append(whole, keys[j]...), ':')
+			whole = c.text(whole, v)
+		}
+		if whole = append(whole, '}'); len(whole) > maxRecord {
+			return nil, fmt.Errorf("more than %d bytes", maxRecord)
+		}
+	}
+	return append(append(whole, ']'), text[end:]...), nil
+}
