@@ -32,9 +32,11 @@ func (s Shift) HalfWidth() float64 { return finite(s.High/2 - s.Low/2) }
 func shift(a, b []float64) Shift {
 	k, coverage := intervalRank(len(a), len(b))
 	p := pairs{a: a, b: b, ratio: a[0] > 0 && b[0] > 0}
-	all := len(a) * len(b)
-	s := Shift{Relative: p.ratio, Coverage: coverage, Low: p.kth(k), High: p.kth(all + 1 - k)}
-	lower, upper := p.middle()
+	low, high := p.near(k, p.all()), p.all()
+	high.low, high.below = low.low, low.below
+	high = p.near(high.upTo+1-k, high)
+	s := Shift{Relative: p.ratio, Coverage: coverage, Low: p.kth(k, low), High: p.kth(len(a)*len(b)+1-k, high)}
+	lower, upper := p.middle(span{low: low.low, high: high.high, below: low.below, upTo: high.upTo})
 	s.Value = lower/2 + upper/2
 	if p.ratio {
 		s.Value = math.Sqrt(lower) * math.Sqrt(upper)
@@ -70,49 +72,61 @@ func (p *pairs) of(b, a float64) float64 {
 	return finite(b - a)
 }
 
-// kth is the k-th smallest pair, k from 1: halve the float64s that it may be
-// until few pairs are left between them, then sort those.
-func (p *pairs) kth(k int) float64 {
-	low, high, below := p.near(k)
-	if low == high {
-		return high
-	}
-	return p.within(low, high)[k-below-1]
+// span is where a pair is looked for.
+type span struct {
+	low, high   float64
+	below, upTo int // how many pairs lie below low, and how many up to high
 }
 
-// middle are the two pairs in the middle, which are one where their number is odd.
-func (p *pairs) middle() (lower, upper float64) {
-	k, all := (len(p.a)*len(p.b)+1)/2, len(p.a)*len(p.b)
-	low, high, below := p.near(k)
-	if low == high {
-		lower = high
-	} else {
-		values := p.within(low, high)
-		if lower = values[k-below-1]; k-below < len(values) && all%2 == 0 {
-			return lower, values[k-below]
-		}
+// all is where all pairs lie.
+func (p *pairs) all() span {
+	return span{low: p.of(p.b[0], p.a[len(p.a)-1]), high: p.of(p.b[len(p.b)-1], p.a[0]), upTo: len(p.a) * len(p.b)}
+}
+
+// kth is the k-th smallest pair, k from 1, which lies in a span that [pairs.near] made narrow.
+func (p *pairs) kth(k int, in span) float64 {
+	if in.low == in.high {
+		return in.high
 	}
-	if all%2 == 0 {
-		return lower, p.kth(k + 1)
+	return p.within(in.low, in.high)[k-in.below-1]
+}
+
+// middle are the two pairs in the middle, which are one where their number is
+// odd. They lie in a span.
+func (p *pairs) middle(in span) (lower, upper float64) {
+	all := len(p.a) * len(p.b)
+	k := (all + 1) / 2
+	at := p.near(k, in)
+	if at.low < at.high && all%2 == 0 && k < at.upTo {
+		both := p.within(at.low, at.high)[k-at.below-1:]
+		return both[0], both[1]
+	}
+	if lower = p.kth(k, at); all%2 == 0 {
+		return lower, p.kth(k+1, p.near(k+1, in))
 	}
 	return lower, lower
 }
 
-// near are bounds between which the k-th smallest pair lies with few others,
-// and how many lie below; both are the pair's own value where many are of it.
-func (p *pairs) near(k int) (low, high float64, below int) {
+// near narrows a span in which the k-th smallest pair lies until few are left
+// in it, or all that are have its value.
+func (p *pairs) near(k int, in span) span {
 	const few = 64
-	low, high = p.of(p.b[0], p.a[len(p.a)-1]), p.of(p.b[len(p.b)-1], p.a[0])
-	upTo := len(p.a) * len(p.b) // pairs up to high
-	for upTo-below > few && low < high {
-		middle := between(low, high)
+	for turn := 0; in.upTo-in.below > few && in.low < in.high; turn++ {
+		middle := between(in.low, in.high)
+		if turn%3 > 0 { // as if they lay evenly: a little above the k-th, then a little below
+			among := float64(in.upTo - in.below)
+			part := (float64(k-in.below) + float64(3-2*(turn%3))*(among/64+few/8)) / among
+			if guess := in.low*(1-part) + in.high*part; in.low <= guess && guess < in.high {
+				middle = guess
+			}
+		}
 		if n := p.count(middle); n >= k {
-			high, upTo = middle, n
+			in.high, in.upTo = middle, n
 		} else {
-			low, below = math.Nextafter(middle, high), n
+			in.low, in.below = math.Nextafter(middle, in.high), n
 		}
 	}
-	return low, high, below
+	return in
 }
 
 // count is the number of pairs of at most limit.

@@ -77,7 +77,7 @@ func TestKthPair(t *testing.T) {
 			}
 			slices.Sort(all)
 			for _, k := range []int{1, 2, 30, 1024, 2100, 2101, 4000, 4199, 4200} {
-				if got, want := p.kth(k), all[k-1]; got != want {
+				if got, want := p.kth(k, p.near(k, p.all())), all[k-1]; got != want {
 					t.Errorf("pair %d: %v, want %v", k, got, want)
 				}
 			}
