@@ -197,6 +197,8 @@ func (c *Collated) CompareAll(base *Row, rows []*Row, margin float64) {
 // judge answers for each metric by itself.
 func (c *Collated) judge(base, row *Row, margin float64) {
 	calibrated := slices.IndexFunc(c.all, func(m *Metric) bool { return m.Name == calibrationName })
+	of := [2]*Row{base, row}
+	var starts [2][]time.Time
 	var order stats.Order
 	var drift float64
 	var driftKnown, known bool // of all runs of both
@@ -207,21 +209,18 @@ func (c *Collated) judge(base, row *Row, margin float64) {
 		}
 		whole := len(a.Values) == len(base.Runs) && len(b.Values) == len(row.Runs)
 		if !known || !whole {
-			of := [2]*Row{base, row}
-			var starts [2][]time.Time
-			var took [2][]float64
-			for side := range of {
-				for i := range of[side].Runs {
-					if c.counts(of[side], i, j) {
-						starts[side] = append(starts[side], of[side].Runs[i].Start)
-						if v := of[side].Of(i, calibrated); v.Known {
-							took[side] = append(took[side], v.Value)
-						}
+			var took [2]stats.Summary
+			for side, r := range of {
+				starts[side] = starts[side][:0]
+				for i := range r.Runs {
+					if c.counts(r, i, j) {
+						starts[side] = append(starts[side], r.Runs[i].Start)
 					}
 				}
+				took[side] = c.calibrations(r, j, calibrated)
 			}
 			order = stats.Interleave(starts[0], starts[1])
-			x, y := stats.Summarize(took[0]), stats.Summarize(took[1])
+			x, y := took[0], took[1]
 			if driftKnown = x.N > 0 && y.N > 0 && x.Median > 0; driftKnown {
 				drift = y.Median/x.Median - 1
 			}
@@ -232,6 +231,22 @@ func (c *Collated) judge(base, row *Row, margin float64) {
 			Blocks: !order.Interleaved && b.Metric.drifts(base, row)})
 		b.Verdict = &v
 	}
+}
+
+// calibrations sums up the calibration of those runs of a row that count for a
+// metric, by the numbers of the metrics.
+func (c *Collated) calibrations(r *Row, metric, calibrated int) stats.Summary {
+	of := &r.cells[calibrated]
+	if len(of.Values) == len(r.Runs) && len(r.cells[metric].Values) == len(r.Runs) {
+		return of.Summary
+	}
+	var took []float64
+	for i := range r.Runs {
+		if v := r.Of(i, calibrated); v.Known && c.counts(r, i, metric) {
+			took = append(took, v.Value)
+		}
+	}
+	return stats.Summarize(took)
 }
 
 // drifts says whether a drift of the machine moves a metric: CPU and times, and

@@ -9,7 +9,9 @@ type grouper struct {
 	variable *Variable
 	named    []string // it, and what may vary with it
 	setting  bool     // it is a config key
+	equal    []int    // the numbers of those of conditions in which a group is equal
 
+	key        []byte // of the group that was looked up last
 	groups     map[string]*grouping
 	order      []*grouping
 	unreadable []string
@@ -25,7 +27,13 @@ type grouping struct {
 
 func newGrouper(v *Variable, with []string) *grouper {
 	_, inTable := place[v.Name]
-	return &grouper{variable: v, named: append([]string{v.Name}, with...), setting: !inTable, groups: map[string]*grouping{}}
+	g := &grouper{variable: v, named: append([]string{v.Name}, with...), setting: !inTable, groups: map[string]*grouping{}}
+	for n, i := range conditions.at {
+		if !Variables[i].varies(g.named) {
+			g.equal = append(g.equal, n)
+		}
+	}
+	return g
 }
 
 // visit takes the entries of a walk.
@@ -58,11 +66,19 @@ func (g *grouper) visit(e *Entry, c *seenCell) {
 
 // group is the group of a cell.
 func (g *grouper) group(of *cell) *grouping {
-	key := of.group(g.named)
-	p := g.groups[key]
+	g.key = g.key[:0]
+	for _, n := range g.equal {
+		g.key = appendText(g.key, of.values[n])
+	}
+	for _, p := range of.extra {
+		if !slices.Contains(g.named, p.name) {
+			g.key = appendText(appendText(g.key, p.name), p.value)
+		}
+	}
+	p := g.groups[string(g.key)]
 	if p == nil {
 		p = &grouping{of, map[string]*Row{}}
-		g.groups[key] = p
+		g.groups[string(g.key)] = p
 		g.order = append(g.order, p)
 	}
 	return p
@@ -137,9 +153,9 @@ func (g *grouper) peers() []Peers {
 // conditions are those of a cell that all reports of its group share.
 func (g *grouper) conditions(of *cell) map[string]string {
 	values := map[string]string{}
-	for n, i := range conditions.at {
-		if v := &Variables[i]; of.values[n] != "" && !v.varies(g.named) {
-			values[v.Name] = of.values[n]
+	for _, n := range g.equal {
+		if of.values[n] != "" {
+			values[Variables[conditions.at[n]].Name] = of.values[n]
 		}
 	}
 	for _, p := range of.extra {

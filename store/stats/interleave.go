@@ -22,28 +22,22 @@ type Order struct {
 // order. Runs of one moment stand one side after the other. A side without a
 // run is not interleaved with another.
 func Interleave(a, b []time.Time) Order {
-	type start struct {
-		at   time.Time
-		side int
-	}
-	var starts []start
-	for side, times := range [][]time.Time{a, b} {
-		for _, at := range times {
-			starts = append(starts, start{at, side})
-		}
-	}
-	slices.SortStableFunc(starts, func(x, y start) int { return x.at.Compare(y.at) })
-
+	a, b = inOrder(a), inOrder(b)
 	var o Order
-	var sums [2]int
-	inARow := 0
-	for i, s := range starts {
-		if i > 0 && s.side != starts[i-1].side {
-			inARow = 0
+	var passed, sums [2]int
+	inARow, before := 0, 0
+	for i := range len(a) + len(b) {
+		side := 0
+		if passed[0] == len(a) || passed[1] < len(b) && b[passed[1]].Before(a[passed[0]]) {
+			side = 1
+		}
+		passed[side]++
+		if side != before {
+			inARow, before = 0, side
 		}
 		inARow++
 		o.Longest = max(o.Longest, inARow)
-		sums[s.side] += i
+		sums[side] += i
 	}
 	if len(a) == 0 || len(b) == 0 {
 		return o
@@ -53,6 +47,14 @@ func Interleave(a, b []time.Time) Order {
 	o.Gap = float64(apart) / float64(len(a)*len(b))
 	o.Interleaved = o.Longest <= 2 && apart <= len(a)*len(b)
 	return o
+}
+
+// inOrder are the times, or where they are in another order a sorted copy.
+func inOrder(times []time.Time) []time.Time {
+	if slices.IsSortedFunc(times, time.Time.Compare) {
+		return times
+	}
+	return slices.SortedFunc(slices.Values(times), time.Time.Compare)
 }
 
 // String says how the runs follow each other: "interleaved", "not interleaved
