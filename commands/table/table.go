@@ -216,9 +216,22 @@ func (t *Table) least(column int) int {
 	if t.Columns[column].Wrap {
 		for _, row := range t.Rows {
 			for w := range strings.FieldsSeq(row[column].String()) {
-				n = max(n, min(text.StringWidth(w), wordMin))
+				n = max(n, min(textWidth(w), wordMin))
 			}
 		}
+	}
+	return n
+}
+
+// textWidth is how many columns of a screen a text takes. Below the combining
+// marks each letter stands for itself, as the minus sign does.
+func textWidth(s string) int {
+	n := 0
+	for _, r := range s {
+		if r >= '\u0300' && r != '−' {
+			return text.StringWidth(s)
+		}
+		n += text.RuneWidth(r)
 	}
 	return n
 }
@@ -229,9 +242,9 @@ func (t *Table) fit(width int) []int {
 	widths, least := make([]int, len(t.Columns)), make([]int, len(t.Columns))
 	total := 0
 	for i, c := range t.Columns {
-		widths[i] = text.StringWidth(c.head())
+		widths[i] = textWidth(c.head())
 		for _, row := range t.Rows {
-			widths[i] = max(widths[i], text.StringWidth(row[i].String()))
+			widths[i] = max(widths[i], textWidth(row[i].String()))
 		}
 		least[i] = t.least(i)
 		total += widths[i] + len(gap)

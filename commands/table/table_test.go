@@ -201,3 +201,15 @@ func TestWordsAreCutLast(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+func TestTextWidth(t *testing.T) {
+	texts := []string{"", "CPU/env", "±2.1%", "[−33, −29]", "日本", "e\u0301", "−\u0301", "ä\u200d", "👩‍👩‍👧", "🇩🇪", "\uFFFD[0m", "…"}
+	for r := ' '; r < '\u0300'; r++ {
+		texts = append(texts, "a"+string(r), string(r)+"−")
+	}
+	for _, s := range texts {
+		if got, want := textWidth(s), text.StringWidth(s); got != want {
+			t.Errorf("%q: %d, want %d", s, got, want)
+		}
+	}
+}
