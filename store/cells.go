@@ -116,23 +116,22 @@ func (c *Collated) fill(row *Row, from []source, rest map[string][]Value) {
 			} else if of := rest[row.Runs[i].ID]; of != nil && of[s.rest].Known {
 				v = of[s.rest].Value
 			}
-			row.values[i*n+j] = v
+			row.values[j*runs+i] = v
 			if m := slices.IndexFunc(marks, func(place int) bool { return s.unfit[place] }); m >= 0 {
-				row.unfit[i*n+j] = uint8(marks[m] + 1)
+				row.unfit[j*runs+i] = uint8(marks[m] + 1)
 			}
 		}
 	}
 	row.cells = make([]Cell, n)
 	row.Cells = row.cells[:len(c.Metrics):len(c.Metrics)]
-	fit := make([]float64, 2*n*runs)
+	sorted := make([]float64, n*runs)
 	for j := range row.cells {
 		cell := &row.cells[j]
 		cell.Metric = c.all[j]
-		cell.Values, cell.sorted, fit = fit[:0:runs], fit[runs:runs:2*runs], fit[2*runs:]
+		cell.Values = row.values[j*runs : (j+1)*runs : (j+1)*runs]
 		for i := range row.Runs {
-			switch by := row.unfit[i*n+j]; {
+			switch by := row.unfit[j*runs+i]; {
 			case c.counts(row, i, j):
-				cell.Values = append(cell.Values, row.values[i*n+j])
 			case by > 0 && !c.marked:
 				if cell.Unfit == nil {
 					cell.Unfit = map[string]int{}
@@ -142,7 +141,15 @@ func (c *Collated) fill(row *Row, from []source, rest map[string][]Value) {
 				cell.Unknown++
 			}
 		}
-		cell.sorted = append(cell.sorted, cell.Values...)
+		if left := cell.Left() + cell.Unknown; left > 0 { // else they are not copied
+			cell.Values = make([]float64, 0, runs-left)
+			for i := range row.Runs {
+				if c.counts(row, i, j) {
+					cell.Values = append(cell.Values, row.values[j*runs+i])
+				}
+			}
+		}
+		cell.sorted, sorted = append(sorted[:0:runs], cell.Values...), sorted[runs:]
 		slices.Sort(cell.sorted)
 		cell.Summary = stats.SummarizeSorted(cell.sorted)
 	}
@@ -151,7 +158,7 @@ func (c *Collated) fill(row *Row, from []source, rest map[string][]Value) {
 
 // counts says whether a value is one of its cell's.
 func (c *Collated) counts(row *Row, run, metric int) bool {
-	i := run*len(row.cells) + metric
+	i := metric*len(row.Runs) + run
 	return !math.IsNaN(row.values[i]) && (row.unfit[i] == 0 || c.marked)
 }
 
@@ -173,8 +180,9 @@ func (c *Collated) CompareAll(base *Row, rows []*Row, margin float64) {
 			do(row.Primary, true)
 		}
 	}
+	var starts [2][]time.Time
 	for _, row := range rows {
-		c.judge(base, row, margin)
+		c.judge(base, row, margin, &starts)
 	}
 	each(func(cell *Cell, primary bool) {
 		if primary {
@@ -194,11 +202,10 @@ func (c *Collated) CompareAll(base *Row, rows []*Row, margin float64) {
 	})
 }
 
-// judge answers for each metric by itself.
-func (c *Collated) judge(base, row *Row, margin float64) {
+// judge answers for each metric by itself. What starts holds is written over.
+func (c *Collated) judge(base, row *Row, margin float64, starts *[2][]time.Time) {
 	calibrated := slices.IndexFunc(c.all, func(m *Metric) bool { return m.Name == calibrationName })
 	of := [2]*Row{base, row}
-	var starts [2][]time.Time
 	var order stats.Order
 	var drift float64
 	var driftKnown, known bool // of all runs of both

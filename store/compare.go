@@ -71,7 +71,7 @@ type Row struct {
 
 	of    []*cell
 	cells []Cell // by Collated.all; Cells are the first
-	// By run, and in each by Collated.all. A hundred thousand runs are kept, so they are kept small.
+	// By Collated.all, and of each by run. A hundred thousand runs are kept, so they are kept small.
 	values []float64 // NaN where it is unknown
 	unfit  []uint8   // the place of the first mark that makes it unfit, from 1; 0: none
 }
@@ -81,7 +81,7 @@ type Run struct{ Entry }
 
 // Of is a metric of a run, by their numbers in Runs and in Cells.
 func (r *Row) Of(run, metric int) Value {
-	i := run*len(r.cells) + metric
+	i := metric*len(r.Runs) + run
 	v := Value{Value: r.values[i], Known: !math.IsNaN(r.values[i])}
 	if !v.Known {
 		v.Value = 0
@@ -98,6 +98,14 @@ type Value struct {
 	Known bool
 	Unfit string // the first mark that makes it unfit; empty: none
 }
+
+// ballastBytes of memory are held and never touched while reports are collated.
+// The collector goes by what is held: with the few MB that a fresh process has
+// it would come again and again while there is next to nothing to collect. Memory
+// that is not touched takes none of the machine's.
+//
+// Note: a [strings.Builder] does not clear what it grows by; make may.
+const ballastBytes = 64 << 20
 
 // calibrationName is the metric that says how fast the machine was.
 const calibrationName = "calibration"
@@ -120,6 +128,9 @@ func (db *DB) Collate(q Collation) (*Collated, error) {
 	if err := c.choose(q); err != nil {
 		return nil, err
 	}
+	var ballast strings.Builder
+	ballast.Grow(ballastBytes)
+	defer runtime.KeepAlive(&ballast)
 	err = db.indexed(func() (err error) {
 		g := newGrouper(c.Variable, q.With)
 		if c.Cut, err = db.walk(q.Filters, q.Limit, g.visit); err != nil {

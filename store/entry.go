@@ -209,12 +209,16 @@ func (e *Entry) Marks() (marks []*Mark) {
 
 // Unfit says whether its marks make a metric unfit, and which one does first.
 func (e *Entry) Unfit(metric string) (by string, ok bool) {
-	for _, m := range e.Marks() {
-		if m.unfits(metric) {
-			return m.Name, true
-		}
+	if e.cell == nil {
+		return "", false
 	}
-	return "", false
+	u := unpack(e.rest)
+	u.marks(func(i int) {
+		if !ok && Marks[i].unfits(metric) {
+			by, ok = Marks[i].Name, true
+		}
+	})
+	return by, ok
 }
 
 // Fit says that it can be read and that no mark makes any metric of it unfit.

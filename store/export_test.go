@@ -194,7 +194,7 @@ func (db *DB) Exchange(data []byte, most int) (lines []byte, left LeftOut, err e
 // Refill gives the runs of a row other values of a metric, by its number in Cells.
 func (c *Collated) Refill(row *Row, metric int, values []float64) {
 	for i, v := range values {
-		at := i*len(row.cells) + metric
+		at := metric*len(row.Runs) + i
 		row.values[at], row.unfit[at] = v, 0
 	}
 	cell := &row.cells[metric]
