@@ -130,6 +130,24 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	}
 }
 
+// WriteSome writes what goes out without a wait, which may be nothing. Unlike
+// [Conn.Write] it minds no deadline. For coroutines.
+func (c *Conn) WriteSome(p []byte) (int, error) {
+	for !c.closed.Load() && !c.loop.stopped.Load() {
+		n, err := syscall.Write(c.fd, p)
+		switch {
+		case err == nil:
+			return n, nil
+		case err == unix.EAGAIN:
+			c.write.able = false
+			return 0, nil
+		case err != unix.EINTR:
+			return 0, c.fault("write", os.NewSyscallError("write", err))
+		}
+	}
+	return 0, c.fault("write", net.ErrClosed)
+}
+
 // ready returns when a system call is worth making.
 func (c *Conn) ready(s *side) error {
 	for {

@@ -47,6 +47,7 @@ type run struct {
 	start, end int64  // on envelope.Now
 	share      uint64 // numbers of the share that may be taken
 	log        answerLog
+	threads    []*thread
 	senders    []*sender
 
 	// What a test with a simulated clock and no network has its own of.
@@ -103,9 +104,16 @@ func (r *run) do(ctx context.Context, live *Live) (tally *result.Tally, err erro
 		return tally, err
 	}
 	defer free()
-	cells := make([]cell, r.load.Connections)
-	for i, p := range places {
-		r.senders = append(r.senders, newSender(r, p, &cells[i]))
+	last := 0
+	for _, p := range places {
+		last = max(last, p.thread())
+	}
+	cells := make([]cell, last+1)
+	for i := range cells {
+		r.threads = append(r.threads, newThread(s, &cells[i]))
+	}
+	for _, p := range places {
+		r.senders = append(r.senders, &sender{run: r, place: p, thread: r.threads[p.thread()]})
 	}
 	if live != nil {
 		live.begin(cells, r.dueNow)
@@ -155,10 +163,10 @@ func (r *run) dueAt(now int64) uint64 {
 	return r.load.Schedule.share(min(time.Duration(now-r.start)+1, r.load.Duration))
 }
 
-// sum makes one tally of those of all senders, which have stopped.
+// sum makes one tally of those of all threads, which have stopped.
 func (r *run) sum(tally *result.Tally) error {
-	for _, s := range r.senders {
-		if err := tally.Merge(s.tally); err != nil {
+	for _, t := range r.threads {
+		if err := tally.Merge(t.tally); err != nil {
 			return err
 		}
 	}

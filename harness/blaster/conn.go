@@ -19,6 +19,9 @@ type conn struct {
 	timeout int64
 	stopped *atomic.Bool // the run's
 
+	some func(b []byte) (int, error) // writes what goes out without a wait; nil: b is the sender's own while it waits
+	rest []byte                      // what is to go out after a wait
+
 	limit    int64 // when the present answer is given up, on envelope.Now
 	deadline int64 // as it is set on net, on envelope.Now
 
@@ -30,13 +33,16 @@ type conn struct {
 func newConn(c net.Conn, timeout time.Duration, stopped *atomic.Bool) *conn {
 	k := &conn{net: c, timeout: int64(timeout), stopped: stopped, deadline: math.MinInt64}
 	k.peek = k.look
+	if w, ok := c.(interface{ WriteSome([]byte) (int, error) }); ok {
+		k.some = w.WriteSome
+	}
 	if s, ok := c.(syscall.Conn); ok {
 		k.raw, _ = s.SyscallConn()
 	}
 	return k
 }
 
-// write sends b, at the time now; n is how much of it went out.
+// write sends b, at the time now; n is how much of it went out. While it waits, b may change.
 //
 // Note: to set a deadline costs more than to read a clock, so one is set not
 // for each send but once in an eighth of the time-out. It may then pass before
@@ -46,9 +52,17 @@ func (c *conn) write(b []byte, now int64) (n int, err error) {
 	if c.deadline < c.limit-c.timeout/8 {
 		c.setDeadline(c.limit)
 	}
+	if c.some != nil {
+		if n, err = c.some(b); err != nil || n == len(b) {
+			return n, err
+		}
+		c.rest = append(c.rest[:0], b[n:]...)
+		b = c.rest
+	}
 	for {
-		m, err := c.net.Write(b[n:])
+		m, err := c.net.Write(b)
 		n += m
+		b = b[m:]
 		if err == nil || !c.early(err) {
 			return n, err
 		}

@@ -13,7 +13,7 @@ type liveLoad struct {
 	due   func() uint64
 }
 
-// cell are the counts of one sender, which alone adds to them, on cache lines of its own.
+// cell are the counts of one thread's senders, who alone add to them, on cache lines of its own.
 type cell struct {
 	sent, accepted, refused, failed atomic.Uint64
 	late                            atomic.Int64

@@ -42,7 +42,7 @@ func coroutines(n int, open bool) (all []place, free func(), err error) {
 		loops = append(loops, l)
 	}
 	for i := range n {
-		all = append(all, &coroutine{loop: loops[i%threads]})
+		all = append(all, &coroutine{loop: loops[i%threads], index: i % threads})
 	}
 	return all, free, nil
 }
@@ -51,8 +51,11 @@ var newPlaces = coroutines
 
 type coroutine struct {
 	loop        *reactor.Loop
+	index       int // of loop
 	interrupted atomic.Bool
 }
+
+func (c *coroutine) thread() int { return c.index }
 
 func (c *coroutine) wait(until int64) (int64, bool) {
 	for {

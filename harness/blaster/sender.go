@@ -31,17 +31,32 @@ const (
 	// it could not connect; each failure doubles it.
 	pauseMin = int64(time.Millisecond)
 	pauseMax = int64(100 * time.Millisecond)
-	// maxReasons bounds the different messages of failures that a sender keeps.
+	// maxReasons bounds the different messages of failures that a thread keeps.
 	maxReasons = 16
 )
 
-// sender is one connection's sending loop. It shares nothing with the others
-// but the counter that numbers are taken from.
+// thread is what the senders of one thread share, see place: with a thousand
+// of them, each with its own, none of it would be in a cache when it is needed.
+type thread struct {
+	live  *cell
+	tally *result.Tally
+	buf   []byte // head and body of the send that one of them is about to write
+}
+
+func newThread(s Schedule, live *cell) *thread {
+	t := &thread{live: live, tally: result.NewTally(s.First, s.Stride), buf: make([]byte, 0, 64<<10)}
+	for _, s := range []*result.Sketch{t.tally.AcceptedSpans.Response, t.tally.AcceptedSpans.Service, t.tally.Late} {
+		s.Reserve(int64(10*time.Microsecond), int64(10*time.Second))
+	}
+	return t
+}
+
+// sender is one connection's sending loop. It shares the counter that numbers
+// are taken from with all others, and its thread with some.
 type sender struct {
 	run   *run
 	place place
-	live  *cell
-	tally *result.Tally
+	*thread
 
 	conn    *conn                // nil: none
 	open    atomic.Pointer[conn] // the same, for run.cut
@@ -51,16 +66,7 @@ type sender struct {
 	pause   int64                // after the last failure to connect; 0: there was none
 
 	answers responses
-	buf     []byte // head and body of the present send
-	body    int    // length of its body
-}
-
-func newSender(r *run, p place, live *cell) *sender {
-	tally := result.NewTally(r.load.Schedule.First, r.load.Schedule.Stride)
-	for _, s := range []*result.Sketch{tally.AcceptedSpans.Response, tally.AcceptedSpans.Service, tally.Late} {
-		s.Reserve(int64(10*time.Microsecond), int64(10*time.Second))
-	}
-	return &sender{run: r, place: p, live: live, tally: tally, buf: make([]byte, 0, 32<<10)}
+	body    int // length of the present send's body
 }
 
 // loop takes numbers and sends them until none is left, the load's time is up or the run is stopped.
@@ -84,15 +90,14 @@ func (s *sender) loop() {
 		if open {
 			due = r.load.Zero + r.load.Schedule.Due(seq)
 		}
-		s.build(seq, due-r.load.Zero)
 		s.ahead(now, due)
 		if now, ok = s.place.wait(due); ok {
-			now, ok = s.send(i, due, now)
+			now, ok = s.send(i, seq, due, now)
 		}
 	}
 }
 
-// build makes the request of send seq.
+// build makes the request of send seq in the thread's buffer, where it stays until the sender waits.
 func (s *sender) build(seq uint64, due int64) {
 	pool := s.run.pool
 	head := appendHead(s.buf[:0], s.run.load.Addr, pool.Project(seq), pool.UserAgent(seq), pool.Encoding(), pool.Size(seq))
@@ -132,9 +137,9 @@ func (s *sender) ahead(now, due int64) {
 	}
 }
 
-// send sends what was built, number i of the share, at the time now, and
-// returns the time when that is over; ok is false when the run is stopped.
-func (s *sender) send(i uint64, due, now int64) (after int64, ok bool) {
+// send makes send seq, number i of the share, at the time now, and returns the
+// time when that is over; ok is false when the run is stopped.
+func (s *sender) send(i, seq uint64, due, now int64) (after int64, ok bool) {
 	if idle := now - s.used; s.conn != nil && idle >= peekAfter && (idle >= idleLimit || s.conn.closed()) {
 		s.drop(true)
 	}
@@ -144,8 +149,10 @@ func (s *sender) send(i uint64, due, now int64) (after int64, ok bool) {
 			if err := s.connect(); err != nil {
 				return s.unconnected(i, err)
 			}
-			fresh, now = true, envelope.Now()
+			fresh = true
 		}
+		s.build(seq, due-s.run.load.Zero)
+		now = envelope.Now()
 		if n, err = s.conn.write(s.buf, now); n == 0 {
 			// Nothing went out: the peer closed it in this very moment.
 			s.drop(true)

@@ -14,7 +14,7 @@ func inPlaces(t testing.TB, f func(name string, p place)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		done := goroutine{newSleeper()}
+		done := goroutine{newSleeper(), 0}
 		all[0].begin(func() { defer done.interrupt(); f(name, all[0]) })
 		done.wait(envelope.Now() + int64(time.Hour))
 		free()
