@@ -1,8 +1,11 @@
 package blaster
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -10,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -221,11 +225,13 @@ func TestRefusedConnections(t *testing.T) {
 	}
 }
 
-// A relay that refuses may answer and close before it has read all.
-func TestEarlyAnswer(t *testing.T) {
+// bigPool is a pool of n bodies of 4 MB, each of one letter: more than what a socket takes without a wait.
+func bigPool(t *testing.T, n int) *envelope.Pool {
+	made := 0
 	big := envelope.Kind{Name: "big", Weight: 1, Items: []string{"attachment"}, Elements: envelope.One,
 		Make: func(m *envelope.Maker) error {
-			m.AddItem("attachment", make([]byte, 8<<20))
+			m.AddItem("attachment", bytes.Repeat([]byte{'a' + byte(made)}, 4<<20))
+			made++
 			return nil
 		}}
 	conf := poolConfig(t)
@@ -234,11 +240,71 @@ func TestEarlyAnswer(t *testing.T) {
 	if conf.Mix, err = envelope.ParseMix(conf.Kinds, "big"); err != nil {
 		t.Fatal(err)
 	}
-	conf.Size = 1
+	conf.Size = n
 	pool, err := envelope.NewPool(conf)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pool
+}
+
+// Bodies that go out in pieces, each while others are made and sent, arrive as they are.
+func TestLargeBodiesTogether(t *testing.T) {
+	const n = 8
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all, begun sync.WaitGroup
+	begun.Add(n)
+	var whole atomic.Int64
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() {
+				defer c.Close()
+				in := bufio.NewReader(c)
+				size := 0
+				for line := ""; line != "\r\n"; {
+					if line, err = in.ReadString('\n'); err != nil {
+						begun.Done()
+						t.Error(err)
+						return
+					}
+					fmt.Sscanf(line, "Content-Length: %d", &size)
+				}
+				begun.Done()
+				begun.Wait() // all are being sent
+				body := make([]byte, size)
+				if _, err := io.ReadFull(in, body); err != nil {
+					t.Error(err)
+					return
+				}
+				body = bytes.TrimSuffix(body, []byte("\n"))
+				payload := body[len(body)-4<<20:]
+				if bytes.Count(payload, payload[:1]) != len(payload) {
+					t.Errorf("a body of %q has other letters, too", payload[:1])
+				}
+				whole.Add(1)
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			})
+		}
+	})
+	pool := bigPool(t, n)
+	got := sendAll(t, newLoad(l.Addr().String(), 1000, n*time.Millisecond, n), func(r *run) { r.pool = pool })
+	l.Close()
+	all.Wait()
+	if got.Counts[result.Accepted] != n || whole.Load() != n {
+		t.Errorf("%d accepted, %d whole, want %d: %v", got.Counts[result.Accepted], whole.Load(), n, got.Errors)
+	}
+}
+
+// A relay that refuses may answer and close before it has read all.
+func TestEarlyAnswer(t *testing.T) {
+	pool := bigPool(t, 1)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
