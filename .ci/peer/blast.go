@@ -80,7 +80,8 @@ type blasted struct {
 	Skipped  float64       `json:"skipped"`  // due, and not accepted
 	Seconds  float64       `json:"seconds"`  // from the first send to the last answer
 	Late     float64       `json:"late_p99_ms"`
-	CPU      time.Duration `json:"cpu_ns"` // of the load alone
+	CPU      time.Duration `json:"cpu_ns"`    // of the load alone
+	Steady   float64       `json:"steady_ns"` // CPU a send, of the load's second half: all connections are made by then
 	Errors   map[string]uint64
 }
 
@@ -106,20 +107,30 @@ func blast(ctx context.Context, args []string) error {
 	defer host.HoldCollector()()
 	start := envelope.Now() - zero + int64(20*time.Millisecond)
 	before := ownCPU()
+	var live blaster.Live
+	half := make(chan [2]float64, 1)
+	timer := time.AfterFunc(time.Duration(l.seconds/2*float64(time.Second)), func() { half <- [2]float64{float64(ownCPU()), float64(live.Counts().Sent)} })
+	defer timer.Stop()
 	t, err := blaster.Run(ctx, blaster.Load{Addr: l.addr, Pool: conf, Zero: zero, Duration: time.Duration(l.seconds * float64(time.Second)),
-		Schedule: blaster.Schedule{Start: start, Rate: l.rate, Stride: 1}, Connections: l.connections, Timeout: 10 * time.Second}, pool, nil)
+		Schedule: blaster.Schedule{Start: start, Rate: l.rate, Stride: 1}, Connections: l.connections, Timeout: 10 * time.Second}, pool, &live)
+	after := ownCPU()
 	if err != nil {
 		return err
 	}
-	b := blasted{Requests: float64(t.Counts[result.Accepted]), Seconds: float64(t.Last-t.First) / 1e9, CPU: ownCPU() - before, Errors: t.Errors}
+	b := blasted{Requests: float64(t.Counts[result.Accepted]), Seconds: float64(t.Last-t.First) / 1e9, CPU: after - before, Errors: t.Errors}
 	b.Skipped = float64(t.Due) - b.Requests
+	select {
+	case then := <-half:
+		b.Steady = (float64(after) - then[0]) / (float64(t.Sent) - then[1])
+	default:
+	}
 	if late, ok := t.Late.Quantile(.99); ok {
 		b.Late = late / 1e6
 	}
 	if l.rate > 0 {
 		b.Seconds = l.seconds
 	}
-	if b.Requests == 0 || math.IsNaN(b.Seconds) {
+	if b.Requests == 0 || math.IsNaN(b.Seconds) || math.IsInf(b.Steady, 0) || math.IsNaN(b.Steady) {
 		return fmt.Errorf("nothing was accepted: %v", t.Errors)
 	}
 	return json.NewEncoder(os.Stdout).Encode(b)

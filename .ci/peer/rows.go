@@ -389,7 +389,7 @@ func growth() group {
 		}
 	}
 	for _, s := range shapes {
-		g.rows = append(g.rows, row{fmt.Sprintf("CPU a send at 5,000/s with its upstream, %d connections, %d projects", s.connections, s.projects), "flat", "x", nil})
+		g.rows = append(g.rows, row{fmt.Sprintf("CPU a send at 5,000/s with its upstream, connections made, %d connections, %d projects", s.connections, s.projects), "flat", "x", nil})
 	}
 	g.round = func(ctx context.Context, b *bench, n int) ([]float64, error) {
 		cost := make([]float64, len(shapes))
@@ -397,7 +397,7 @@ func growth() group {
 		for i, s := range shapes {
 			sides = append(sides, func() error {
 				c, err := ours(ctx, b, "", "-upstream", "-rate", "5000", "-connections", strconv.Itoa(s.connections), "-projects", strconv.Itoa(s.projects))
-				cost[i] = float64(c.CPU) / c.requests
+				cost[i] = c.Steady
 				return err
 			})
 		}
