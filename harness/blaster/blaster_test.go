@@ -1,11 +1,8 @@
 package blaster
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -13,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -222,113 +218,6 @@ func TestRefusedConnections(t *testing.T) {
 	}
 	if want := map[string]uint64{"connect: connection refused": 20}; !maps.Equal(got.Errors, want) {
 		t.Errorf("got errors %v, want %v", got.Errors, want)
-	}
-}
-
-// bigPool is a pool of n bodies of 4 MB, each of one letter: more than what a socket takes without a wait.
-func bigPool(t *testing.T, n int) *envelope.Pool {
-	made := 0
-	big := envelope.Kind{Name: "big", Weight: 1, Items: []string{"attachment"}, Elements: envelope.One,
-		Make: func(m *envelope.Maker) error {
-			m.AddItem("attachment", bytes.Repeat([]byte{'a' + byte(made)}, 4<<20))
-			made++
-			return nil
-		}}
-	conf := poolConfig(t)
-	conf.Kinds = []envelope.Kind{big}
-	var err error
-	if conf.Mix, err = envelope.ParseMix(conf.Kinds, "big"); err != nil {
-		t.Fatal(err)
-	}
-	conf.Size = n
-	pool, err := envelope.NewPool(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pool
-}
-
-// Bodies that go out in pieces, each while others are made and sent, arrive as they are.
-func TestLargeBodiesTogether(t *testing.T) {
-	const n = 8
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all, begun sync.WaitGroup
-	begun.Add(n)
-	var whole atomic.Int64
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				defer c.Close()
-				in := bufio.NewReader(c)
-				size := 0
-				for line := ""; line != "\r\n"; {
-					if line, err = in.ReadString('\n'); err != nil {
-						begun.Done()
-						t.Error(err)
-						return
-					}
-					fmt.Sscanf(line, "Content-Length: %d", &size)
-				}
-				begun.Done()
-				begun.Wait() // all are being sent
-				body := make([]byte, size)
-				if _, err := io.ReadFull(in, body); err != nil {
-					t.Error(err)
-					return
-				}
-				body = bytes.TrimSuffix(body, []byte("\n"))
-				payload := body[len(body)-4<<20:]
-				if bytes.Count(payload, payload[:1]) != len(payload) {
-					t.Errorf("a body of %q has other letters, too", payload[:1])
-				}
-				whole.Add(1)
-				io.WriteString(c, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
-			})
-		}
-	})
-	pool := bigPool(t, n)
-	got := sendAll(t, newLoad(l.Addr().String(), 1000, n*time.Millisecond, n), func(r *run) { r.pool = pool })
-	l.Close()
-	all.Wait()
-	if got.Counts[result.Accepted] != n || whole.Load() != n {
-		t.Errorf("%d accepted, %d whole, want %d: %v", got.Counts[result.Accepted], whole.Load(), n, got.Errors)
-	}
-}
-
-// A relay that refuses may answer and close before it has read all.
-func TestEarlyAnswer(t *testing.T) {
-	pool := bigPool(t, 1)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			io.ReadFull(c, make([]byte, 1000))
-			io.WriteString(c, "HTTP/1.1 413 Payload Too Large\r\nContent-Length: 0\r\n\r\n")
-			c.Close()
-		}
-	}()
-	defer func() { l.Close(); <-served }()
-	got := sendAll(t, newLoad(l.Addr().String(), 100, 50*time.Millisecond, 1), func(r *run) { r.pool = pool })
-	if n := got.Counts[result.AnswerOf(413)]; n != 5 {
-		t.Errorf("%d sent, %d of them 413, want 5: %v", got.Sent, n, got.Errors)
-	}
-	if got.Pushed >= got.Sent*8<<20 {
-		t.Errorf("%d bytes pushed in %d sends: the answer was not early", got.Pushed, got.Sent)
 	}
 }
 
