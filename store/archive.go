@@ -288,7 +288,7 @@ func (im *importing) item(text []byte, host string) (it item, err error) {
 		return it, fmt.Errorf("is no whole report: its id is %q", clip(r.ID))
 	}
 	r.Own = host != "" && r.Provenance.Host.Name == host
-	it = item{id: strings.Clone(r.ID), own: r.Own, record: im.db.pack(r, text)}
+	it = item{id: strings.Clone(r.ID), own: r.Own, record: im.db.pack(r, text, nil)}
 	err = guard(func() error { it.entry = EntryOf(r); return nil }) // what an import holds, no run may ever have had
 	if err != nil {
 		return it, fmt.Errorf("is no report that makes sense: %w", err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"relaybench/harness/result"
@@ -101,42 +100,47 @@ var maxSamples = func() int {
 	return maxRecord / 2 / size
 }()
 
-// marshal is a report as a record holds it: its samples in columns, where it has any and not more than most.
-func marshal(r *Report, most int) ([]byte, error) {
+// marshal is what a record holds of a report, in two parts: the JSON, and behind
+// it the columns, where there are samples and not more than most. Apart, each is
+// compressed by what is frequent in it.
+func marshal(r *Report, most int) (text, columns []byte, err error) {
 	if r.Result == nil || len(r.Result.Samples) == 0 || len(r.Result.Samples) > most {
-		return json.Marshal(r)
+		text, err = json.Marshal(r)
+		return text, nil, err
 	}
 	rest, bare := *r.Result, *r
 	rest.Samples, bare.Result = nil, &rest
-	text, err := json.Marshal(&bare)
+	text, err = json.Marshal(&bare)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case len(text) > maxRecord/2:
-		return json.Marshal(r)
+		text, err = json.Marshal(r)
+		return text, nil, err
 	}
-	return appendColumns(append(text, '\n'), r.Result.Samples), nil
+	return text, packSamples(r.Result.Samples), nil
 }
 
-// appendColumns appends the columns of samples.
-func appendColumns(to []byte, samples []result.Sample) []byte {
+// packSamples is the columns of samples, and the newline before them.
+func packSamples(samples []result.Sample) []byte {
 	values := make([]int64, len(samples))
-	to = slices.Grow(to, 4*len(samples)*len(columns))
+	packed := make([]byte, 0, 300+5*len(samples)*len(columns)/2) // what names and differences come to
+	packed = append(packed, '\n')
 	for i, c := range columns {
 		c.read(values, samples)
 		n := len(values)
 		for i > 0 && n > 0 && values[n-1] == valueOf(values[:n-1], n) {
 			n--
 		}
-		to = append(binary.AppendUvarint(to, uint64(len(c.name))), c.name...)
-		to = binary.AppendUvarint(to, uint64(n))
+		packed = append(binary.AppendUvarint(packed, uint64(len(c.name))), c.name...)
+		packed = binary.AppendUvarint(packed, uint64(n))
 		last := int64(0)
 		for _, v := range values[:n] {
-			to = binary.AppendVarint(to, v-last)
+			packed = binary.AppendVarint(packed, v-last)
 			last = v
 		}
 	}
-	return to
+	return packed
 }
 
 // series are the values of a column: of each sample, or of fewer; the last

@@ -41,7 +41,10 @@ func (db *DB) Text(record []byte) ([]byte, error) {
 }
 
 // Held is what a record holds of a report, with samples in columns where they are not more than most.
-func Held(r *Report, most int) ([]byte, error) { return marshal(r, most) }
+func Held(r *Report, most int) ([]byte, error) {
+	text, columns, err := marshal(r, most)
+	return append(text, columns...), err
+}
 
 // MaxSamples is how many samples may be in columns.
 var MaxSamples = maxSamples

@@ -51,21 +51,23 @@ const maxHead = 200
 
 // encode is the record of a report.
 func (db *DB) encode(r *Report) ([]byte, error) {
-	text, err := marshal(r, maxSamples)
+	text, columns, err := marshal(r, maxSamples)
 	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
 	if len(text) > maxRecord {
 		return nil, fmt.Errorf("encode: %d bytes are more than the %d of a record", len(text), maxRecord)
 	}
-	return db.pack(r, text), nil
+	return db.pack(r, text, columns), nil
 }
 
-// pack is the record of a report, whose JSON in the current version is text, with its samples in it or in columns.
-func (db *DB) pack(r *Report, text []byte) []byte {
-	head := make([]byte, 0, maxHead+len(text)/2) // as much as it comes to
-	head = fmt.Appendf(head, "%s%d %s\n", recordMagic, current(), printable(r.Provenance.Bench.Version))
-	return db.zip.EncodeAll(text, head)
+// pack is the record of a report, whose JSON in the current version is text,
+// with its samples in it or, behind it, in columns.
+func (db *DB) pack(r *Report, text, columns []byte) []byte {
+	record := make([]byte, 0, maxHead+(len(text)+len(columns))/2) // as much as it comes to
+	record = fmt.Appendf(record, "%s%d %s\n", recordMagic, current(), printable(r.Provenance.Bench.Version))
+	record = db.zip.EncodeAll(text, record)
+	return db.zip.EncodeAll(columns, record) // of none, nothing
 }
 
 // printable is a program's version fit for a record's first line.
