@@ -71,7 +71,7 @@ func placesOf(some func(*Variable) bool) (p struct {
 
 // EntryOf derives an entry from a report, or from the plan and provenance of one that is not yet run.
 func EntryOf(r *Report) *Entry {
-	e := &Entry{ID: r.ID, Start: startOf(r), End: endOf(r), Own: r.Own, cell: &cell{}}
+	e := &Entry{ID: r.ID, Start: startOf(r), End: endOf(r), Own: r.Own, cell: &cell{values: make([]string, 0, len(conditions.at))}}
 	for _, i := range conditions.at {
 		value, _ := Variables[i].Of(r)
 		e.cell.values = append(e.cell.values, value)
@@ -87,7 +87,8 @@ func EntryOf(r *Report) *Entry {
 			marks = append(marks, i)
 		}
 	}
-	b := binary.AppendUvarint(nil, uint64(len(marks)))
+	b := make([]byte, 0, 200+8*len(headlines)) // what it comes to, with what is said of occasions
+	b = binary.AppendUvarint(b, uint64(len(marks)))
 	for _, i := range marks {
 		b = binary.AppendUvarint(b, uint64(i))
 	}
