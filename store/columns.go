@@ -6,17 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/bits"
+	"slices"
 	"strconv"
 
 	"relaybench/harness/result"
 )
 
 // Samples are most of the JSON of a long run, and of the time that it takes to
-// write. A record has them in columns behind the JSON, where samples are null:
-// a newline, and for each field the length of its name, the name, the number of
-// its values and they, each as the difference to the one before. Numbers are
-// varints, values signed ones. The first column has a value for each sample; of
-// the others, those at the end that are as the one before them are left out.
+// write. A record has them in columns behind the JSON, where samples are null: a
+// newline, and for each field its name, after the length of that, and its values.
+// Of these there is the number, the first one, and as many bytes as each of the
+// others takes, which are differences to the one before, the lowest byte first.
+// Numbers are varints; what may be negative is in zigzag. The first column has a
+// value for each sample; of the others, those at the end that are as the one before
+// them are left out.
 
 // column is a field of a sample.
 type column struct {
@@ -124,7 +128,7 @@ func marshal(r *Report, most int) (text, columns []byte, err error) {
 // packSamples is the columns of samples, and the newline before them.
 func packSamples(samples []result.Sample) []byte {
 	values := make([]int64, len(samples))
-	packed := make([]byte, 0, 300+5*len(samples)*len(columns)/2) // what names and differences come to
+	packed := make([]byte, 0, 500+2*len(samples)*len(columns)) // what names and differences come to
 	packed = append(packed, '\n')
 	for i, c := range columns {
 		c.read(values, samples)
@@ -133,14 +137,79 @@ func packSamples(samples []result.Sample) []byte {
 			n--
 		}
 		packed = append(binary.AppendUvarint(packed, uint64(len(c.name))), c.name...)
-		packed = binary.AppendUvarint(packed, uint64(n))
-		last := int64(0)
-		for _, v := range values[:n] {
-			packed = binary.AppendVarint(packed, v-last)
-			last = v
-		}
+		packed = appendSeries(packed, values[:n])
 	}
 	return packed
+}
+
+// appendSeries appends the values of a column. It uses them up.
+func appendSeries(packed []byte, values []int64) []byte {
+	packed = binary.AppendUvarint(packed, uint64(len(values)))
+	if len(values) == 0 {
+		return packed
+	}
+	packed = binary.AppendVarint(packed, values[0])
+	if len(values) == 1 {
+		return packed
+	}
+	var all uint64
+	for i := len(values) - 1; i > 0; i-- {
+		d := values[i] - values[i-1]
+		zigzag := d<<1 ^ d>>63
+		values[i] = zigzag
+		all |= uint64(zigzag)
+	}
+	width := max(1, (bits.Len64(all)+7)/8) // a value takes a byte at least: a few bytes are never many values
+	packed = slices.Grow(append(packed, byte(width)), len(values)*width+8)
+	for _, v := range values[1:] {
+		at := len(packed)
+		binary.LittleEndian.PutUint64(packed[at:at+8], uint64(v))
+		packed = packed[:at+width] // the next one goes over the rest
+	}
+	return packed
+}
+
+// readSeries reads the values of a column, and gives what is behind them.
+func readSeries(packed []byte) (values []int64, rest []byte, ok bool) {
+	n, packed, ok := readLength(packed)
+	if !ok || n == 0 {
+		return nil, packed, ok
+	}
+	last, size := binary.Varint(packed)
+	if size <= 0 {
+		return nil, nil, false
+	}
+	packed = packed[size:]
+	if n == 1 {
+		return []int64{last}, packed, true
+	}
+	if len(packed) == 0 {
+		return nil, nil, false
+	}
+	width := int(packed[0])
+	packed = packed[1:]
+	if width < 1 || width > 8 || n-1 > len(packed)/width {
+		return nil, nil, false
+	}
+	values = append(make([]int64, 0, n), last)
+	for len(values) < n {
+		var whole [8]byte
+		copy(whole[:], packed[:width])
+		packed = packed[width:]
+		zigzag := binary.LittleEndian.Uint64(whole[:])
+		last += int64(zigzag>>1) ^ -int64(zigzag&1)
+		values = append(values, last)
+	}
+	return values, packed, true
+}
+
+// readLength reads a number of things that take a byte each at least, and gives what is behind it.
+func readLength(packed []byte) (n int, rest []byte, ok bool) {
+	v, size := binary.Uvarint(packed)
+	if size <= 0 || v > uint64(len(packed)) {
+		return 0, nil, false
+	}
+	return int(v), packed[size:], true
 }
 
 // series are the values of a column: of each sample, or of fewer; the last
@@ -162,40 +231,21 @@ var errColumns = errors.New("samples are cut short")
 
 // readColumns reads columns, and how many samples they are of.
 func readColumns(packed []byte) (all []series, n int, err error) {
-	length := func() (int, bool) {
-		v, size := binary.Uvarint(packed)
-		if size <= 0 || v > uint64(len(packed)-size) { // what is counted takes a byte at least
-			return 0, false
-		}
-		packed = packed[size:]
-		return int(v), true
-	}
 	for len(packed) > 0 {
-		size, ok := length()
-		if !ok {
+		size, rest, ok := readLength(packed)
+		if !ok || size > len(rest) {
 			return nil, 0, errColumns
 		}
-		name := string(packed[:size])
-		packed = packed[size:]
-		if size, ok = length(); !ok {
+		name := string(rest[:size])
+		var values []int64
+		if values, packed, ok = readSeries(rest[size:]); !ok {
 			return nil, 0, errColumns
 		}
 		if len(all) == 0 {
-			n = size
+			n = len(values)
 		}
-		if size > n || n > maxSamples {
-			return nil, 0, fmt.Errorf("%d values of %q in %d samples", size, name, n)
-		}
-		values := make([]int64, size)
-		last := int64(0)
-		for i := range values {
-			v, size := binary.Varint(packed)
-			if size <= 0 {
-				return nil, 0, errColumns
-			}
-			packed = packed[size:]
-			last += v
-			values[i] = last
+		if len(values) > n || n > maxSamples {
+			return nil, 0, fmt.Errorf("%d values of %q in %d samples", len(values), name, n)
 		}
 		all = append(all, series{name, values})
 	}

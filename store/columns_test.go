@@ -83,12 +83,15 @@ func TestManySamples(t *testing.T) {
 	}
 }
 
-// appendColumn appends a column as a record has it.
-func appendColumn(to []byte, name string, n uint64, differences ...int64) []byte {
+// appendColumn appends a column as a record has it, with differences of a byte.
+func appendColumn(to []byte, name string, n uint64, first int64, differences ...int8) []byte {
 	to = append(binary.AppendUvarint(to, uint64(len(name))), name...)
-	to = binary.AppendUvarint(to, n)
-	for _, v := range differences {
-		to = binary.AppendVarint(to, v)
+	to = binary.AppendVarint(binary.AppendUvarint(to, n), first)
+	if len(differences) > 0 {
+		to = append(to, 1)
+	}
+	for _, d := range differences {
+		to = append(to, byte(d<<1^d>>7))
 	}
 	return to
 }
@@ -120,16 +123,18 @@ func TestColumnsOfAnotherRelaybench(t *testing.T) {
 func TestDamagedColumns(t *testing.T) {
 	db := storetest.Open(t)
 	held := func(columns []byte) []byte { return append([]byte(`{"result":{"samples":null}}`+"\n"), columns...) }
-	good := appendColumn(appendColumn(nil, "at_ns", 2, 5, 5), "due", 1, 1<<40)
+	good := appendColumn(appendColumn(nil, "at_ns", 2, 5, 5), "due", 2, 1<<40, -128)
 	whole := len(appendColumn(nil, "at_ns", 2, 5, 5))
 	damaged := map[string][]byte{
 		"longer than the first":    held(appendColumn(good, "sent", 3, 1, 1, 1)),
 		"more than there is":       held(appendColumn(nil, "at_ns", 1<<62, 1, 1)),
-		"a varint without end":     held(append(appendColumn(nil, "at_ns", 1), bytes.Repeat([]byte{0xff}, 11)...)),
+		"a varint without end":     held(append([]byte("\x05at_ns\x01"), bytes.Repeat([]byte{0xff}, 11)...)),
+		"values of nine bytes":     held([]byte("\x05at_ns\x02\x00\x09123456789")),
+		"values of no bytes":       held([]byte("\x05at_ns\x02\x00\x00")),
 		"a name without end":       held([]byte{200, 'a'}),
 		"no result":                append([]byte("{}\n"), good...),
 		"no object":                append([]byte("[]\n"), good...),
-		"more than may be":         held(appendColumn(nil, "at_ns", uint64(store.MaxSamples+1), make([]int64, store.MaxSamples+1)...)),
+		"more than may be":         held(appendColumn(nil, "at_ns", uint64(store.MaxSamples+1), 5, make([]int8, store.MaxSamples)...)),
 		"samples that are no null": append([]byte(`{"result":`+"\n"), good...),
 	}
 	for n := range good {
@@ -176,7 +181,7 @@ func FuzzColumns(f *testing.F) {
 		}
 		f.Add(held)
 	}
-	f.Add([]byte("{\"result\":{\"samples\":null}}\n\x05at_ns\x02\x02\x04\x03due\x00"))
+	f.Add([]byte("{\"result\":{\"samples\":null}}\n\x05at_ns\x02\x02\x01\x04\x03due\x00"))
 	f.Fuzz(func(t *testing.T, held []byte) {
 		record := db.Record(2, held)
 		_, _ = db.Text(record)
