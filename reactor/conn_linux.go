@@ -57,16 +57,24 @@ func (l *Loop) Take(c net.Conn) (*Conn, error) {
 		return nil, os.NewSyscallError("dup", failed)
 	}
 	k := &Conn{loop: l, fd: fd, local: c.LocalAddr(), remote: c.RemoteAddr()}
-	k.read.able, k.write.able = true, true
-	if err := l.poll.add(fd, edges); err != nil {
-		unix.Close(fd)
-		return nil, os.NewSyscallError("epoll_ctl", err)
+	if err := k.watch(); err != nil {
+		return nil, err
 	}
-	for fd >= len(l.sockets) {
-		l.sockets = append(l.sockets, nil)
-	}
-	l.sockets[fd] = k
 	return k, nil
+}
+
+// watch has the loop look after the socket, or closes it.
+func (c *Conn) watch() error {
+	c.read.able, c.write.able = true, true
+	if err := c.loop.poll.add(c.fd, edges); err != nil {
+		unix.Close(c.fd)
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	for c.fd >= len(c.loop.sockets) {
+		c.loop.sockets = append(c.loop.sockets, nil)
+	}
+	c.loop.sockets[c.fd] = c
+	return nil
 }
 
 // happened notes events, on the loop.
@@ -208,7 +216,7 @@ func (c *Conn) shut() {
 	}
 }
 
-// LocalAddr implements [net.Conn].
+// LocalAddr implements [net.Conn]. It is not known of a connection that the loop has made.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
 // RemoteAddr implements [net.Conn].

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,6 +51,9 @@ type run struct {
 	threads    []*thread
 	senders    []*sender
 
+	literal  netip.AddrPort // load.Addr, where it needs no resolving
+	patience time.Duration  // for a connection
+
 	// What a test with a simulated clock and no network has its own of.
 	dial   func(ctx context.Context) (net.Conn, error)
 	places func(n int, open bool) (all []place, free func(), err error)
@@ -67,8 +71,10 @@ func newRun(load Load, pool *envelope.Pool) *run {
 	r := &run{load: load, pool: pool, places: newPlaces, share: maxNumbers}
 	r.start = load.Zero + load.Schedule.Start
 	r.end = r.start + int64(load.Duration)
+	r.literal, _ = netip.ParseAddrPort(load.Addr)
+	r.patience = load.Timeout
 	r.dial = func(ctx context.Context) (net.Conn, error) {
-		d := net.Dialer{Timeout: load.Timeout}
+		d := net.Dialer{Timeout: r.patience}
 		return d.DialContext(ctx, "tcp", load.Addr)
 	}
 	return r

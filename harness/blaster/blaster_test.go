@@ -69,10 +69,7 @@ func sendAll(t *testing.T, load Load, change func(*run)) *result.Tally {
 	t.Helper()
 	r := newRun(load, nil)
 	r.end += int64(time.Minute)
-	r.dial = func(ctx context.Context) (net.Conn, error) { // a short time-out is for answers
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", load.Addr)
-	}
+	r.patience = time.Minute // a short time-out is for answers
 	if change != nil {
 		change(r)
 	}

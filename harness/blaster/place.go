@@ -11,8 +11,8 @@ type place interface {
 	thread() int
 	// begin runs the sender's loop, and returns at once; not ok when it was interrupted before.
 	begin(loop func()) (ok bool)
-	// connect makes a connection by dial, for the loop.
-	connect(dial func() (net.Conn, error)) (net.Conn, error)
+	// connect makes a connection for the loop.
+	connect(r *run) (net.Conn, error)
 }
 
 // goroutines makes n places that are goroutines: for systems without a better
@@ -40,4 +40,4 @@ func (goroutine) begin(loop func()) (ok bool) {
 	return true
 }
 
-func (goroutine) connect(dial func() (net.Conn, error)) (net.Conn, error) { return dial() }
+func (goroutine) connect(r *run) (net.Conn, error) { return r.dial(r.ctx) }

@@ -79,9 +79,16 @@ func (c *coroutine) interrupt() {
 
 func (c *coroutine) begin(loop func()) (ok bool) { return c.loop.Go(loop) }
 
-// connect dials on a goroutine: it asks for a name's addresses, and tries them in turn.
-func (c *coroutine) connect(dial func() (net.Conn, error)) (k net.Conn, err error) {
-	c.loop.Await(func() { k, err = dial() })
+// connect dials by a name on a goroutine: that asks for its addresses, and tries them in turn.
+func (c *coroutine) connect(r *run) (k net.Conn, err error) {
+	if r.literal.IsValid() && r.literal.Addr().Zone() == "" {
+		k, err := c.loop.Dial(r.literal, r.patience)
+		if err != nil {
+			return nil, err
+		}
+		return k, nil
+	}
+	c.loop.Await(func() { k, err = r.dial(r.ctx) })
 	if err != nil {
 		return nil, err
 	}

@@ -268,7 +268,7 @@ func (s *sender) fail(i uint64, a result.Answer, what string) {
 }
 
 func (s *sender) connect() error {
-	c, err := s.place.connect(func() (net.Conn, error) { return s.run.dial(s.run.ctx) })
+	c, err := s.place.connect(s.run)
 	if err != nil {
 		return err
 	}
