@@ -1,12 +1,15 @@
 package commands
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"relaybench/commands/table"
 	"relaybench/harness/plan"
@@ -23,26 +26,14 @@ func (s *Session) printCollated(db *store.DB, c *store.Collated, q store.Collati
 		}
 		return s.collateNotes(c)
 	}
-	paint := s.paint()
 	if shared := sharedText(c.Shared); shared != "" {
 		if err := s.say("%s\n", s.wrap("all: "+shared)); err != nil {
 			return err
 		}
 	}
 	telling := c.Telling()
-	for i := range c.Groups {
-		p := &c.Groups[i]
-		if s.format == Text {
-			if err := s.printf("\n"); err != nil {
-				return err
-			}
-		}
-		if len(telling) > 0 {
-			if err := s.say("%s\n", paint.bold(s.wrap(conditionsText(p.Conditions, telling)))); err != nil {
-				return err
-			}
-		}
-		if err := s.printPeers(db, c, p, a); err != nil {
+	for groups := range slices.Chunk(c.Groups, 4*runtime.GOMAXPROCS(0)) {
+		if err := s.printGroups(db, c, groups, telling, a); err != nil {
 			return err
 		}
 	}
@@ -57,6 +48,42 @@ func (s *Session) printCollated(db *store.DB, c *store.Collated, q store.Collati
 		}
 	}
 	return s.collateNotes(c)
+}
+
+// printGroups prints some groups in their order, which are made ready at the same time.
+func (s *Session) printGroups(db *store.DB, c *store.Collated, groups []store.Peers, telling []string, a *collateFlags) error {
+	texts := make([]bytes.Buffer, len(groups))
+	var workers sync.WaitGroup
+	for w := range min(runtime.GOMAXPROCS(0), len(groups)) {
+		workers.Go(func() {
+			for i := w; i < len(groups); i += runtime.GOMAXPROCS(0) {
+				to := &Session{client: Client{Out: &texts[i], Color: s.client.Color, Width: s.client.Width}, format: s.format}
+				_ = to.printGroup(db, c, &groups[i], telling, a) // to a buffer, which never fails
+			}
+		})
+	}
+	workers.Wait()
+	for i := range groups {
+		if _, err := texts[i].WriteTo(s.client.Out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printGroup prints a group below what tells it from the others.
+func (s *Session) printGroup(db *store.DB, c *store.Collated, p *store.Peers, telling []string, a *collateFlags) error {
+	if s.format == Text {
+		if err := s.printf("\n"); err != nil {
+			return err
+		}
+	}
+	if len(telling) > 0 {
+		if err := s.say("%s\n", s.paint().bold(s.wrap(conditionsText(p.Conditions, telling)))); err != nil {
+			return err
+		}
+	}
+	return s.printPeers(db, c, p, a)
 }
 
 // printPeers prints a group: its rows, what may be claimed of them, and why not.
