@@ -152,6 +152,7 @@ func (db *DB) walk(filters []Filter, limit Newest, visit func(e *Entry, c *seenC
 	n := 0
 	err = db.view(func(tx *bbolt.Tx) error {
 		cells := tx.Bucket(cellsBucket)
+		db.readAhead(tx, indexBucket, cellsBucket)
 		c := tx.Bucket(indexBucket).Cursor()
 		for id, packed := c.Last(); id != nil; id, packed = c.Prev() {
 			over := limit.N > 0 && n == limit.N || string(id) < after
