@@ -34,8 +34,8 @@ func (db *DB) readAhead(tx *bbolt.Tx, buckets ...[]byte) {
 // Source of a page's form: https://github.com/etcd-io/bbolt/blob/v1.5.0/internal/common/page.go.
 func eachLevel(file io.ReaderAt, root, size int64, most int, do func(pages []int64)) {
 	const branch, head, element = 1, 16, 16 // a flag, and lengths in bytes
-	if root == 0 { // it is so small that it lies in the page above
-		return
+	if root == 0 {
+		return // it is so small that it lies in a page of the tree above
 	}
 	page := make([]byte, size)
 	for level := []int64{root}; len(level) > 0 && len(level) <= most; {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"go.etcd.io/bbolt"
+
 	"relaybench/harness/variable"
 	"relaybench/store/stats"
 )
@@ -99,7 +101,7 @@ type Value struct {
 	Unfit string // the first mark that makes it unfit; empty: none
 }
 
-// ballastBytes of memory are held and never touched while reports are collated.
+// ballastBytes of memory at most are held and never touched while reports are collated.
 // The collector goes by what is held: with the few MB that a fresh process has
 // it would come again and again while there is next to nothing to collect. Memory
 // that is not touched takes none of the machine's.
@@ -129,8 +131,14 @@ func (db *DB) Collate(q Collation) (*Collated, error) {
 		return nil, err
 	}
 	var ballast strings.Builder
-	ballast.Grow(ballastBytes)
 	defer runtime.KeepAlive(&ballast)
+	err = db.view(func(tx *bbolt.Tx) error {
+		ballast.Grow(int(min(ballastBytes, tx.Size()/8))) // about what is kept of all reports
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	err = db.indexed(func() (err error) {
 		g := newGrouper(c.Variable, q.With)
 		if c.Cut, err = db.walk(q.Filters, q.Limit, g.visit); err != nil {
