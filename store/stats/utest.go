@@ -15,22 +15,30 @@ const exactPairs = 400
 // permutation test. With more than exactPairs pairs it is the normal
 // approximation, corrected for ties and continuity.
 func uTest(a, b []float64) (u, p float64, exact bool) {
-	u, ties := pairsAbove(a, b)
-	if len(ties) == 1 {
+	var ties []int
+	ranks, tied, exact := 0, 0.0, len(a)*len(b) <= exactPairs
+	u = pairsAbove(a, b, func(values int) {
+		ranks++
+		t := float64(values)
+		tied += t * (t*t - 1)
+		if exact {
+			ties = append(ties, values)
+		}
+	})
+	switch {
+	case ranks == 1:
 		return u, 1, true
-	}
-	if len(a)*len(b) > exactPairs {
-		return u, normalP(u, len(a), len(b), ties), false
-	}
-	if len(ties) == len(a)+len(b) {
+	case !exact:
+		return u, normalP(u, len(a), len(b), tied), false
+	case ranks == len(a)+len(b):
 		return u, min(1, 2*untied(len(a), len(b))[int(min(u, float64(len(a)*len(b))-u))]), true
 	}
 	return u, min(1, 2*smallerTail(u, len(a), len(b), ties)), true
 }
 
-// pairsAbove merges two sorted groups: u of b over a, and how many values are
+// pairsAbove merges two sorted groups: u of b over a. rank hears how many values are
 // at each rank.
-func pairsAbove(a, b []float64) (u float64, ties []int) {
+func pairsAbove(a, b []float64, rank func(values int)) (u float64) {
 	for below := 0; len(a)+len(b) > 0; {
 		v := math.Inf(1)
 		if len(a) > 0 {
@@ -41,11 +49,11 @@ func pairsAbove(a, b []float64) (u float64, ties []int) {
 		}
 		inA, inB := run(a, v), run(b, v)
 		u += float64(inB) * (float64(below) + float64(inA)/2)
-		ties = append(ties, inA+inB)
+		rank(inA + inB)
 		below += inA
 		a, b = a[inA:], b[inB:]
 	}
-	return u, ties
+	return u
 }
 
 // run is how many of the first values of sorted are v.
@@ -77,13 +85,10 @@ func smallerTail(u float64, na, nb int, ties []int) float64 {
 	return tail
 }
 
-// normalP is the two-sided p of u by the normal approximation.
-func normalP(u float64, na, nb int, ties []int) float64 {
-	n, tied := float64(na+nb), 0.0
-	for _, t := range ties {
-		t := float64(t)
-		tied += t * (t*t - 1)
-	}
+// normalP is the two-sided p of u by the normal approximation; tied is the sum
+// of t³-t over the ranks, of t values each.
+func normalP(u float64, na, nb int, tied float64) float64 {
+	n := float64(na + nb)
 	mean, variance := normalU(na, nb)
 	variance *= 1 - tied/(n*(n*n-1))
 	return math.Erfc(max(0, math.Abs(u-mean)-0.5) / math.Sqrt(2*variance))
