@@ -40,7 +40,9 @@ const (
 type thread struct {
 	live  *cell
 	tally *result.Tally
-	buf   []byte // head and body of the send that one of them is about to write
+	buf   []byte // head and body of the send that one of them writes next
+	body  int    // length of its body
+	made  uint64 // its number and one; 0: none
 }
 
 func newThread(s Schedule, live *cell) *thread {
@@ -66,7 +68,7 @@ type sender struct {
 	pause   int64                // after the last failure to connect; 0: there was none
 
 	answers responses
-	body    int // length of the present send's body
+	size    int // of the present send's body
 }
 
 // loop takes numbers and sends them until none is left, the load's time is up or the run is stopped.
@@ -97,12 +99,26 @@ func (s *sender) loop() {
 	}
 }
 
-// build makes the request of send seq in the thread's buffer, where it stays until the sender waits.
+// build makes the request of send seq in the thread's buffer, unless it is
+// there, where it stays until the sender waits.
 func (s *sender) build(seq uint64, due int64) {
+	if s.made == seq+1 {
+		return
+	}
+	s.made = seq + 1
 	pool := s.run.pool
 	head := appendHead(s.buf[:0], s.run.load.Addr, pool.Project(seq), pool.UserAgent(seq), pool.Encoding(), pool.Size(seq))
 	s.buf = pool.Append(head, seq, due)
 	s.body = len(s.buf) - len(head)
+}
+
+// buildNext makes what is due after number i of the share, whichever sender
+// has it: by then it need not be made, and now it costs least, as another just was.
+func (s *sender) buildNext(i uint64) {
+	if r := s.run; len(r.threads) == 1 && r.load.Schedule.Open() && i+1 < r.share {
+		seq := r.load.Schedule.number(i + 1)
+		s.build(seq, r.load.Schedule.Due(seq))
+	}
 }
 
 // appendHead appends the head of a POST of size bytes, of a content encoding, to a project's ingest.
@@ -152,6 +168,7 @@ func (s *sender) send(i, seq uint64, due, now int64) (after int64, ok bool) {
 			fresh = true
 		}
 		s.build(seq, due-s.run.load.Zero)
+		s.size = s.body
 		now = envelope.Now()
 		if n, err = s.conn.write(s.buf, now); n == 0 {
 			// Nothing went out: the peer closed it in this very moment.
@@ -162,6 +179,7 @@ func (s *sender) send(i, seq uint64, due, now int64) (after int64, ok bool) {
 		}
 	}
 	s.begun(due, now, n)
+	s.buildNext(i)
 	var status int
 	keep := err == nil
 	if err == nil || hungUp(err) {
@@ -207,7 +225,7 @@ func (s *sender) answered(i uint64, a result.Answer, response, service int64) {
 	t := s.tally
 	spans, count := &t.AcceptedSpans, &s.live.accepted
 	if a == result.Accepted {
-		t.Accepted += uint64(s.body)
+		t.Accepted += uint64(s.size)
 	} else {
 		spans, count = &t.RefusedSpans, &s.live.refused
 	}
