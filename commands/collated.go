@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"relaybench/commands/table"
 	"relaybench/harness/plan"
@@ -53,16 +52,10 @@ func (s *Session) printCollated(db *store.DB, c *store.Collated, q store.Collati
 // printGroups prints some groups in their order, which are made ready at the same time.
 func (s *Session) printGroups(db *store.DB, c *store.Collated, groups []store.Peers, telling []string, a *collateFlags) error {
 	texts := make([]bytes.Buffer, len(groups))
-	var workers sync.WaitGroup
-	for w := range min(runtime.GOMAXPROCS(0), len(groups)) {
-		workers.Go(func() {
-			for i := w; i < len(groups); i += runtime.GOMAXPROCS(0) {
-				to := &Session{client: Client{Out: &texts[i], Color: s.client.Color, Width: s.client.Width}, format: s.format}
-				_ = to.printGroup(db, c, &groups[i], telling, a) // to a buffer, which never fails
-			}
-		})
-	}
-	workers.Wait()
+	store.Parallel(len(groups), func(i int) {
+		to := &Session{client: Client{Out: &texts[i], Color: s.client.Color, Width: s.client.Width}, format: s.format}
+		_ = to.printGroup(db, c, &groups[i], telling, a) // to a buffer, which never fails
+	})
 	for i := range groups {
 		if _, err := texts[i].WriteTo(s.client.Out); err != nil {
 			return err

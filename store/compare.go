@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 
 	"go.etcd.io/bbolt"
 
@@ -235,16 +234,7 @@ func Sets(sets []map[string]string) *Collated {
 
 // each does something to all groups, several at once.
 func (c *Collated) each(do func(*Peers)) {
-	var workers sync.WaitGroup
-	n := min(runtime.GOMAXPROCS(0), len(c.Groups))
-	for w := range n {
-		workers.Go(func() {
-			for i := w; i < len(c.Groups); i += n {
-				do(&c.Groups[i])
-			}
-		})
-	}
-	workers.Wait()
+	Parallel(len(c.Groups), func(i int) { do(&c.Groups[i]) })
 }
 
 // share parts the conditions in which all groups are equal from the others, and orders the groups by those.

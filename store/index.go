@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -300,15 +298,9 @@ func (db *DB) indexMore(last []byte) (n int, next []byte, err error) {
 		return 0, nil, err
 	}
 
-	var workers sync.WaitGroup
-	for w := range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for i := w; i < len(reports); i += runtime.GOMAXPROCS(0) {
-				reports[i].entry = db.entryOf(string(reports[i].id), reports[i].record, reports[i].own)
-			}
-		})
-	}
-	workers.Wait()
+	Parallel(len(reports), func(i int) {
+		reports[i].entry = db.entryOf(string(reports[i].id), reports[i].record, reports[i].own)
+	})
 
 	err = db.update(func(tx *bbolt.Tx) error {
 		all, index, cells := tx.Bucket(reportsBucket), tx.Bucket(indexBucket), tx.Bucket(cellsBucket)
