@@ -17,26 +17,6 @@ import (
 	"relaybench/harness/result"
 )
 
-// sizedPool is a pool of bodies of about a size.
-func sizedPool(b *testing.B, size int) *envelope.Pool {
-	kind := envelope.Kind{Name: "sized", Weight: 1, Items: []string{"attachment"}, Elements: envelope.One,
-		Make: func(m *envelope.Maker) error {
-			m.AddItem("attachment", bytes.Repeat([]byte("x"), size))
-			return nil
-		}}
-	conf := poolConfig(b)
-	conf.Kinds = []envelope.Kind{kind}
-	var err error
-	if conf.Mix, err = envelope.ParseMix(conf.Kinds, kind.Name); err != nil {
-		b.Fatal(err)
-	}
-	pool, err := envelope.NewPool(conf)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return pool
-}
-
 // BenchmarkSend lays a closed loop over 64 connections beside net/http's client
 // doing the same job, bodies from the same pool, against the same server in
 // another process. Run it with -count, so that the two take turns.
@@ -44,7 +24,7 @@ func BenchmarkSend(b *testing.B) {
 	const connections = 64
 	addr := startNullServer(b)
 	for _, size := range []int{1000, 12000} {
-		pool := sizedPool(b, size)
+		pool := sizedPool(b, 30, size)
 		measure := func(name string, send func(n int) error) {
 			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
 				b.ReportAllocs()

@@ -11,32 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"relaybench/envelope"
 	"relaybench/harness/result"
 )
 
-// bigPool is a pool of n bodies of 4 MB, each of one letter: more than what a socket takes without a wait.
-func bigPool(t *testing.T, n int) *envelope.Pool {
-	made := 0
-	big := envelope.Kind{Name: "big", Weight: 1, Items: []string{"attachment"}, Elements: envelope.One,
-		Make: func(m *envelope.Maker) error {
-			m.AddItem("attachment", bytes.Repeat([]byte{'a' + byte(made)}, 4<<20))
-			made++
-			return nil
-		}}
-	conf := poolConfig(t)
-	conf.Kinds = []envelope.Kind{big}
-	var err error
-	if conf.Mix, err = envelope.ParseMix(conf.Kinds, "big"); err != nil {
-		t.Fatal(err)
-	}
-	conf.Size = n
-	pool, err := envelope.NewPool(conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pool
-}
+// large is more than what a socket takes without a wait, in bytes.
+const large = 8 << 20
 
 // Bodies that go out in pieces, each while others are made and sent, arrive as they are.
 func TestLargeBodiesTogether(t *testing.T) {
@@ -74,7 +53,7 @@ func TestLargeBodiesTogether(t *testing.T) {
 					return
 				}
 				body = bytes.TrimSuffix(body, []byte("\n"))
-				payload := body[len(body)-4<<20:]
+				payload := body[len(body)-large:]
 				if bytes.Count(payload, payload[:1]) != len(payload) {
 					t.Errorf("a body of %q has other letters, too", payload[:1])
 				}
@@ -83,7 +62,7 @@ func TestLargeBodiesTogether(t *testing.T) {
 			})
 		}
 	})
-	pool := bigPool(t, n)
+	pool := sizedPool(t, n, large)
 	got := sendAll(t, newLoad(l.Addr().String(), 1000, n*time.Millisecond, n), func(r *run) { r.pool = pool })
 	l.Close()
 	all.Wait()
@@ -94,7 +73,7 @@ func TestLargeBodiesTogether(t *testing.T) {
 
 // A relay that refuses may answer and close before it has read all.
 func TestEarlyAnswer(t *testing.T) {
-	pool := bigPool(t, 1)
+	pool := sizedPool(t, 1, large)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +96,7 @@ func TestEarlyAnswer(t *testing.T) {
 	if n := got.Counts[result.AnswerOf(413)]; n != 5 {
 		t.Errorf("%d sent, %d of them 413, want 5: %v", got.Sent, n, got.Errors)
 	}
-	if got.Pushed >= got.Sent*8<<20 {
+	if got.Pushed >= got.Sent*large {
 		t.Errorf("%d bytes pushed in %d sends: the answer was not early", got.Pushed, got.Sent)
 	}
 }

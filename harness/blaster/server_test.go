@@ -211,6 +211,29 @@ func newPool(t testing.TB) *envelope.Pool {
 	return pool
 }
 
+// sizedPool is a pool of n bodies of about a size, each of one letter and unlike its neighbours.
+func sizedPool(t testing.TB, n, size int) *envelope.Pool {
+	t.Helper()
+	made := 0
+	kind := envelope.Kind{Name: "sized", Weight: 1, Items: []string{"attachment"}, Elements: envelope.One,
+		Make: func(m *envelope.Maker) error {
+			m.AddItem("attachment", bytes.Repeat([]byte{'a' + byte(made%26)}, size))
+			made++
+			return nil
+		}}
+	conf := poolConfig(t)
+	conf.Kinds, conf.Size = []envelope.Kind{kind}, n
+	var err error
+	if conf.Mix, err = envelope.ParseMix(conf.Kinds, kind.Name); err != nil {
+		t.Fatal(err)
+	}
+	pool, err := envelope.NewPool(conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pool
+}
+
 // newLoad is a load of a test: everything, from now on.
 func newLoad(addr string, rate float64, d time.Duration, connections int) Load {
 	return Load{Addr: addr, Zero: envelope.Now(), Duration: d, Connections: connections, Timeout: 30 * time.Second,
