@@ -3,9 +3,10 @@ package harness
 import (
 	"context"
 	"fmt"
+	"strings"
+
 	"relaybench/harness/plan"
 	"relaybench/harness/relay"
-	"strings"
 )
 
 // CheckConfig says before a run why the relay would not take the plan's config;
